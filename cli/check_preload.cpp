@@ -18,8 +18,8 @@
 #include "cli/support/library.hpp"
 #include "cli/support/live_process.hpp"
 #include "cli/support/standard_streams.hpp"
-#include "freehold/doctor/run/attached.hpp"
-#include "freehold/doctor/run/watch.hpp"
+#include "freehold/live/process.hpp"
+#include "freehold/live/refusal.hpp"
 
 namespace freehold::cli {
 namespace {
@@ -75,8 +75,8 @@ bool is_number(const std::string& word) {
 std::vector<PreloadCheck> check_tree(const std::string& pid, const std::string& library) {
   const pid_t root = process_number("check-preload", pid);
   std::vector<PreloadCheck> checks;
-  for (const pid_t process : freehold::doctor::family_of(root)) checks.push_back(check_preload(process, library));
-  if (freehold::doctor::attach_refusal(root) == freehold::doctor::AttachRefusal::kNoProcess)
+  for (const pid_t process : freehold::live::family_of(root)) checks.push_back(check_preload(process, library));
+  if (freehold::live::refusal_of(root) == freehold::live::LiveRefusal::kNoProcess)
     throw Failure(kExitRefused, fmt::format("there is no process {}; pgrep NAME tells its number", root));
   return checks;
 }

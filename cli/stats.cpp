@@ -15,11 +15,12 @@
 #include "cli/support/interrupts.hpp"
 #include "cli/support/live_process.hpp"
 #include "cli/support/standard_streams.hpp"
-#include "freehold/doctor/run/live_stats.hpp"
+#include "freehold/live/process.hpp"
+#include "freehold/live/stats.hpp"
 
 namespace freehold::cli {
 namespace {
-using freehold::doctor::LiveRefusal;
+using freehold::live::LiveRefusal;
 using stats::Sample;
 
 struct StatsOptions {
@@ -39,13 +40,13 @@ std::string utc_now() {
 
 // Throws Failure with one line.
 Sample take_sample(pid_t pid) {
-  freehold::doctor::LiveAnswer answer = freehold::doctor::read_live_stats(pid);
+  freehold::live::LiveAnswer answer = freehold::live::read_live_stats(pid);
   if (answer.refusal != LiveRefusal::kNone)
     throw Failure(kExitRefused, why_refused(answer.refusal, pid, {"statistics", alloc::kLiveVersion}, answer.version));
   Sample sample;
   sample.at_s = std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
   sample.pid = pid;
-  sample.command = freehold::doctor::short_name_of(pid);
+  sample.command = freehold::live::short_name_of(pid);
   sample.date = utc_now();
   sample.stats = std::move(answer.stats);
   return sample;
@@ -70,7 +71,7 @@ int watch(const StatsOptions& options, pid_t pid, double seconds, std::optional<
       print_to_stdout((options.json ? "" : "\n") + text_of(options, sample, &before));
       before = std::move(sample);
     } catch (const Failure&) {
-      const LiveRefusal now = freehold::doctor::read_live_stats(pid).refusal;
+      const LiveRefusal now = freehold::live::read_live_stats(pid).refusal;
       if (now != LiveRefusal::kNoProcess && now != LiveRefusal::kEnded) throw;
       fmt::print(stderr, "freehold: process {} has ended\n", pid);
       return 0;

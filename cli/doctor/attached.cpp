@@ -18,11 +18,10 @@ namespace freehold::cli::doctor {
 namespace {
 using freehold::doctor::Attached;
 using freehold::doctor::AttachNote;
-using freehold::doctor::AttachRefusal;
 using freehold::doctor::Estimate;
 using freehold::doctor::HotFunction;
-using freehold::doctor::LiveFigure;
-using freehold::doctor::LiveFigures;
+using freehold::live::LiveFigure;
+using freehold::live::LiveFigures;
 using nlohmann::ordered_json;
 
 constexpr double kLittle = 0.05;  // of the CPU time: less is not worth another malloc
@@ -150,19 +149,12 @@ std::string note_text(const AttachNote& note) {
   __builtin_unreachable();
 }
 
-// Says now what nobody should wait for.
+// Refuses before anything is waited for.
 void check(pid_t pid) {
-  const auto refuse = [](const std::string& line) { throw Failure(kExitRefused, line); };
-  switch (freehold::doctor::attach_refusal(pid)) {
-    case AttachRefusal::kNone: return;
-    case AttachRefusal::kNoProcess: return refuse(fmt::format("there is no process {}; pgrep NAME tells its number", pid));
-    case AttachRefusal::kEnded:
-      return refuse(fmt::format("process {} has ended already; its parent has not asked for its end yet", pid));
-    case AttachRefusal::kKernelThread:
-      return refuse(fmt::format("process {} is a thread of the kernel's, which has no malloc", pid));
-    case AttachRefusal::kSelf: return refuse("that is the doctor itself; name another process");
-    case AttachRefusal::kNotAllowed: return refuse(why_hidden(pid, freehold::doctor::user_of(pid), ::geteuid()));
-  }
+  using live::LiveRefusal;
+  if (pid == ::getpid()) throw Failure(kExitRefused, "that is the doctor itself; name another process");
+  if (const LiveRefusal refusal = live::refusal_of(pid); refusal != LiveRefusal::kNone)
+    throw Failure(kExitRefused, why_refused(refusal, pid, {}, 0));
 }
 
 }  // namespace

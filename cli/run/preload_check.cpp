@@ -19,9 +19,10 @@
 #include "cli/support/failure.hpp"
 #include "cli/support/file_descriptor.hpp"
 #include "cli/support/live_process.hpp"
-#include "freehold/doctor/run/attached.hpp"
-#include "freehold/doctor/run/proc_folder.hpp"
-#include "freehold/doctor/run/watch.hpp"
+#include "freehold/live/figures.hpp"
+#include "freehold/live/proc_folder.hpp"
+#include "freehold/live/process.hpp"
+#include "freehold/live/refusal.hpp"
 
 namespace freehold::cli {
 namespace {
@@ -36,7 +37,7 @@ bool is_freehold(std::string_view file) {
 
 // Files that the process has mapped, each once, in the order of addresses.
 std::vector<std::string> mapped_files(pid_t process) {
-  std::istringstream maps(freehold::doctor::maps_of(process));
+  std::istringstream maps(freehold::live::maps_of(process));
   std::vector<std::string> files;
   for (std::string line; std::getline(maps, line);) {
     const std::size_t path = line.find(" /");
@@ -51,7 +52,7 @@ std::vector<std::string> mapped_files(pid_t process) {
 
 // The value of a variable in the environment that the process was started with.
 std::optional<std::string> variable_of(pid_t process, std::string_view name) {
-  const std::string text = freehold::doctor::text_of_proc_file(freehold::doctor::proc_folder(process) / "environ");
+  const std::string text = freehold::live::text_of_proc_file(freehold::live::proc_folder(process) / "environ");
   for (std::size_t at = 0; at < text.size(); at = text.find('\0', at) + 1) {
     const std::string_view one = text.c_str() + at;
     if (one.starts_with(name) && one.substr(name.size()).starts_with('=')) return std::string(one.substr(name.size() + 1));
@@ -73,7 +74,7 @@ std::vector<std::string> preloaded(const std::string& value) {
 }
 
 bool is_secure(pid_t process) {  // AT_SECURE of its auxiliary vector
-  const std::string text = freehold::doctor::text_of_proc_file(freehold::doctor::proc_folder(process) / "auxv");
+  const std::string text = freehold::live::text_of_proc_file(freehold::live::proc_folder(process) / "auxv");
   unsigned long pair[2];
   for (std::size_t at = 0; at + sizeof pair <= text.size(); at += sizeof pair) {
     std::memcpy(pair, text.data() + at, sizeof pair);
@@ -93,10 +94,10 @@ bool promises_rights(int program) {
 class Check {
  public:
   Check(pid_t process, std::string library, bool is_traced)
-      : library_(std::move(library)), is_traced_(is_traced), root_(freehold::doctor::proc_folder(process) / "root") {
+      : library_(std::move(library)), is_traced_(is_traced), root_(freehold::live::proc_folder(process) / "root") {
     made_.process = process;
     std::error_code none;
-    made_.program = fs::read_symlink(freehold::doctor::proc_folder(process) / "exe", none).string();
+    made_.program = fs::read_symlink(freehold::live::proc_folder(process) / "exe", none).string();
     files_ = mapped_files(process);
   }
 
@@ -120,7 +121,7 @@ class Check {
     made_.way_out = std::move(way_out);
   }
   [[nodiscard]] FileDescriptor open_program() const {
-    return FileDescriptor(::open((freehold::doctor::proc_folder(made_.process) / "exe").c_str(), O_RDONLY | O_CLOEXEC));
+    return FileDescriptor(::open((freehold::live::proc_folder(made_.process) / "exe").c_str(), O_RDONLY | O_CLOEXEC));
   }
   // In the process's own file system.
   [[nodiscard]] FileDescriptor open_file(const std::string& path) const {
@@ -141,13 +142,13 @@ class Check {
   }
 
   void say_unknown() {
-    using freehold::doctor::AttachRefusal;
-    const AttachRefusal refusal = freehold::doctor::attach_refusal(made_.process);
-    if (refusal == AttachRefusal::kNotAllowed || refusal == AttachRefusal::kSelf || refusal == AttachRefusal::kNone)
-      say(Preload::kUnknown, why_hidden(made_.process, freehold::doctor::user_of(made_.process), ::geteuid()));
+    using freehold::live::LiveRefusal;
+    const LiveRefusal refusal = freehold::live::refusal_of(made_.process);
+    if (refusal == LiveRefusal::kNotAllowed || refusal == LiveRefusal::kNone)
+      say(Preload::kUnknown, why_hidden(made_.process, freehold::live::user_of(made_.process), ::geteuid()));
     else
-      say(Preload::kUnknown, refusal == AttachRefusal::kKernelThread ? "it is a thread of the kernel's, which has no malloc"
-                                                                     : "it ended before it could be looked at");
+      say(Preload::kUnknown, refusal == LiveRefusal::kKernelThread ? "it is a thread of the kernel's, which has no malloc"
+                                                                   : "it ended before it could be looked at");
   }
 
   // Where the library is loaded: whose malloc comes first. False: it is not loaded.
@@ -167,8 +168,8 @@ class Check {
     return true;
   }
   [[nodiscard]] bool freehold_in_program() const {
-    const std::string maps = freehold::doctor::maps_of(made_.process);
-    return freehold::doctor::read_live_figures(made_.process, maps).has_value();
+    const std::string maps = freehold::live::maps_of(made_.process);
+    return freehold::live::read_live_figures(made_.process, maps).has_value();
   }
   void say_other(const std::string& file) {
     say(Preload::kOtherMalloc, fmt::format("the malloc of {} comes first", file),

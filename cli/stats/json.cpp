@@ -6,10 +6,10 @@
 
 namespace freehold::cli::stats {
 namespace {
-using freehold::doctor::LiveClass;
-using freehold::doctor::LiveHeapFigures;
-using freehold::doctor::LivePoolFigures;
-using freehold::doctor::LiveThread;
+using freehold::live::LiveClass;
+using freehold::live::LiveHeapFigures;
+using freehold::live::LivePoolFigures;
+using freehold::live::LiveThread;
 using nlohmann::ordered_json;
 
 ordered_json class_json(const LiveClass& c) {

@@ -10,10 +10,10 @@
 
 namespace freehold::cli::stats {
 namespace {
-using freehold::doctor::LiveClass;
-using freehold::doctor::LiveHeapFigures;
-using freehold::doctor::LivePoolFigures;
-using freehold::doctor::LiveThread;
+using freehold::live::LiveClass;
+using freehold::live::LiveHeapFigures;
+using freehold::live::LivePoolFigures;
+using freehold::live::LiveThread;
 
 // The length of the sequence of UTF-8 that begins there; 0: none does.
 std::size_t utf8_length(std::string_view text) {

@@ -5,9 +5,9 @@
 
 namespace freehold::cli::stats {
 
-using freehold::doctor::LiveFigure;
-using freehold::doctor::LiveStats;
-using freehold::doctor::LiveThread;
+using freehold::live::LiveFigure;
+using freehold::live::LiveStats;
+using freehold::live::LiveThread;
 
 std::vector<Figure> figures_of(const LiveStats& stats) {
   std::vector<Figure> all;

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "freehold/doctor/run/live_stats.hpp"
+#include "freehold/live/stats.hpp"
 
 namespace freehold::cli::stats {
 
@@ -18,7 +18,7 @@ struct Sample {
   std::string command;  // its short name
   std::string date;     // UTC, ISO 8601
   double at_s = 0;      // of a clock that never goes back
-  freehold::doctor::LiveStats stats;
+  freehold::live::LiveStats stats;
 };
 
 // One number of the whole process.
@@ -31,7 +31,7 @@ struct Figure {
   std::uint64_t value;
 };
 // Those that the process's Freehold has, always in the same order: first levels, then counters.
-[[nodiscard]] std::vector<Figure> figures_of(const freehold::doctor::LiveStats& stats);
+[[nodiscard]] std::vector<Figure> figures_of(const freehold::live::LiveStats& stats);
 
 // Growth a second of a counter; never negative. None: no time has passed.
 [[nodiscard]] std::optional<double> per_second(std::uint64_t now, std::uint64_t before, double seconds);

@@ -8,11 +8,11 @@
 
 #include "cli/support/arguments.hpp"
 #include "cli/support/failure.hpp"
-#include "freehold/doctor/run/attached.hpp"
+#include "freehold/live/process.hpp"
 
 namespace freehold::cli {
 
-using freehold::doctor::LiveRefusal;
+using freehold::live::LiveRefusal;
 
 pid_t process_number(const std::string& command, const std::optional<std::string>& pid) {
   constexpr std::uint32_t kMostPid = 4'194'304;  // the kernel's own limit
@@ -64,10 +64,10 @@ std::string why_refused(LiveRefusal refusal, pid_t pid, const LiveSubject& subje
     case LiveRefusal::kEnded:
       return fmt::format("process {} has ended already; its parent has not asked for its end yet", pid);
     case LiveRefusal::kKernelThread: return fmt::format("process {} is a thread of the kernel's, which has no malloc", pid);
-    case LiveRefusal::kNotAllowed: return why_hidden(pid, freehold::doctor::user_of(pid), ::geteuid());
+    case LiveRefusal::kNotAllowed: return why_hidden(pid, freehold::live::user_of(pid), ::geteuid());
     case LiveRefusal::kMemoryNotToBeRead: {
       // CAP_PERFMON, which root may have in a container, shows the mappings of all processes, but no memory.
-      const std::uint64_t owner = freehold::doctor::user_of(pid), reader = ::geteuid();
+      const std::uint64_t owner = freehold::live::user_of(pid), reader = ::geteuid();
       return owner != reader ? why_hidden(pid, owner, reader) : why_memory_is_closed(pid, yama_scope());
     }
     case LiveRefusal::kNoFreehold:

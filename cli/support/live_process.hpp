@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "freehold/doctor/run/live_refusal.hpp"
+#include "freehold/live/refusal.hpp"
 
 namespace freehold::cli {
 
@@ -25,7 +25,7 @@ struct LiveSubject {
 // Yama.
 [[nodiscard]] std::string why_memory_is_closed(pid_t pid, std::optional<unsigned> yama_scope);
 // One line with the way out. `version`: the process's, of LiveRefusal::kOtherVersion.
-[[nodiscard]] std::string why_refused(freehold::doctor::LiveRefusal refusal, pid_t pid, const LiveSubject& subject,
+[[nodiscard]] std::string why_refused(freehold::live::LiveRefusal refusal, pid_t pid, const LiveSubject& subject,
                                       std::uint32_t version);
 
 }  // namespace freehold::cli

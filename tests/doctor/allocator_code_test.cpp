@@ -35,7 +35,7 @@ std::string own_maps() {
 std::uint64_t address_of(const char* name) { return reinterpret_cast<std::uint64_t>(::dlsym(RTLD_DEFAULT, name)); }
 
 TEST(AllocatorCode, OwnProcess_FunctionsAreTold) {
-  const AllocatorCode code(code_mappings(own_maps()), "");
+  const AllocatorCode code(live::code_mappings(own_maps()), "");
   for (const char* const name : {"malloc", "free", "calloc", "realloc", "malloc_trim"})
     EXPECT_EQ(code.kind_of(address_of(name) + 2), CodeKind::kMalloc) << name;
   for (const char* const name : {"munmap", "madvise", "mprotect"})
@@ -92,7 +92,7 @@ TEST(AllocatorCode, LinkedIn_ItsLocksAreItsOwn) {
 }
 
 TEST(CodeMappings, Lines_CodeOfFilesIsLeft) {
-  const auto mappings = code_mappings(
+  const auto mappings = live::code_mappings(
       "55a0-55b0 r--p 00000000 fd:00 1    /bin/x\n"
       "55b0-55c8 r-xp 00010000 fd:00 1    /bin/with a blank (deleted)\n"
       "7000-7010 r-xp 00000000 00:00 0    [vdso]\n"
@@ -105,7 +105,7 @@ TEST(CodeMappings, Lines_CodeOfFilesIsLeft) {
   EXPECT_EQ(mappings[0].file, "/bin/with a blank (deleted)");
   EXPECT_EQ(mappings[1].begin, 0x7f00000000u);
   EXPECT_EQ(mappings[1].offset, 0xabcu);
-  EXPECT_EQ(files_of(mappings), (std::set<std::string>{"/bin/with a blank (deleted)", "/lib/libc.so.6"}));
+  EXPECT_EQ(live::files_of(mappings), (std::set<std::string>{"/bin/with a blank (deleted)", "/lib/libc.so.6"}));
 }
 
 // A process that only allocates is seen in malloc, one that only computes is not.
@@ -115,7 +115,7 @@ TEST(Sampler, ChildrenOfKnownWork_AreToldApart) {
     if (child == 0) {
       for (;;) work();
     }
-    const AllocatorCode code(code_mappings(own_maps()), "");  // the child has the same
+    const AllocatorCode code(live::code_mappings(own_maps()), "");  // the child has the same
     Sampler sampler;
     double in_malloc = 0, all = 0;
     for (int i = 0; i < 600 && all < 150 && sampler.why().empty(); ++i) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Freehold's figures, read from outside: of programs whose memory is known, and of directories that are damaged.
-#include "freehold/doctor/run/live_figures.hpp"
+#include "freehold/live/figures.hpp"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -15,11 +15,11 @@
 #include <utility>
 #include <vector>
 
-#include "freehold/doctor/analysis/memory_map.hpp"
-#include "freehold/doctor/run/live_stats.hpp"
-#include "freehold/doctor/run/watch.hpp"
+#include "freehold/live/memory_map.hpp"
+#include "freehold/live/process.hpp"
+#include "freehold/live/stats.hpp"
 
-namespace freehold::doctor {
+namespace freehold::live {
 namespace {
 
 // tests/doctor/holds_memory.cpp, once it holds all of it.
@@ -195,4 +195,4 @@ TEST(DataMappings, Lines_WritableOnesOfFilesAndTheirBss) {
 }
 
 }  // namespace
-}  // namespace freehold::doctor
+}  // namespace freehold::live

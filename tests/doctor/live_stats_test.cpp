@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The statistics that are read from outside, of this program itself: it has an engine, heaps and pools, which tell the same
 // by their own means; and directories that are damaged.
-#include "freehold/doctor/run/live_stats.hpp"
+#include "freehold/live/stats.hpp"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -23,12 +23,12 @@
 
 #include "freehold/alloc/engine.hpp"
 #include "freehold/alloc/profile.hpp"
-#include "freehold/doctor/run/live_memory.hpp"
 #include "freehold/heap.hpp"
+#include "freehold/live/memory.hpp"
 #include "freehold/pool.hpp"
 #include "freehold/sync/live_list.hpp"
 
-namespace freehold::doctor {
+namespace freehold::live {
 namespace {
 
 LiveStats own_stats() {
@@ -310,4 +310,4 @@ TEST_F(DamagedList, Damaged_EndsAndHarmsNobody) {
 }
 
 }  // namespace
-}  // namespace freehold::doctor
+}  // namespace freehold::live

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "freehold/doctor/analysis/memory_verdict.hpp"
-#include "freehold/doctor/run/proc_folder.hpp"
 
 namespace freehold::doctor {
 namespace {

@@ -23,20 +23,20 @@
 
 #include "freehold/alloc/engine.hpp"
 #include "freehold/alloc/profile.hpp"
-#include "freehold/doctor/run/live_figures.hpp"
-#include "freehold/doctor/run/live_profile.hpp"
-#include "freehold/doctor/run/live_stats.hpp"
-#include "freehold/doctor/run/watch.hpp"
 #include "freehold/heap.hpp"
 #include "freehold/heap/live_heap.hpp"
+#include "freehold/live/figures.hpp"
+#include "freehold/live/process.hpp"
+#include "freehold/live/profile.hpp"
+#include "freehold/live/stats.hpp"
 #include "freehold/pool.hpp"
 #include "freehold/pool/named_pools.hpp"
 #include "freehold/sync/live_list.hpp"
 
 namespace freehold::fuzz {
 namespace {
-using doctor::LiveListHead;
-using doctor::LiveMemory;
+using live::LiveListHead;
+using live::LiveMemory;
 
 constexpr std::size_t kMostBytes = std::size_t{256} << 20;  // that a reader may take
 constexpr unsigned kMostSeconds = 60;
@@ -52,7 +52,7 @@ struct Published {
 class Finder {
  public:
   std::vector<Published> find() {
-    for (const LiveMemory::Mark& mark : memory_.marks(doctor::maps_of(::getpid()))) {
+    for (const LiveMemory::Mark& mark : memory_.marks(live::maps_of(::getpid()))) {
       if (mark.kind == LiveMemory::Kind::kEngine) {
         add(mark.address, sizeof(alloc::LiveDirectory));
         alloc::LiveTables tables{};
@@ -105,7 +105,7 @@ class Finder {
     }
   }
 
-  LiveMemory memory_{::getpid(), doctor::kMostScannedBytes};
+  LiveMemory memory_{::getpid(), live::kMostScannedBytes};
   std::vector<Published> found_;
 };
 
@@ -169,9 +169,9 @@ int fuzz(std::uint64_t rounds, std::uint64_t first) {
     ::alarm(kMostSeconds);
     const auto begin = std::chrono::steady_clock::now();
     try {
-      read += doctor::read_live_stats(victim).refusal == doctor::LiveRefusal::kNone ? 1 : 0;
-      (void)doctor::read_live_profile(victim, std::chrono::milliseconds(20));
-      (void)doctor::read_live_figures(victim, doctor::maps_of(victim));
+      read += live::read_live_stats(victim).refusal == live::LiveRefusal::kNone ? 1 : 0;
+      (void)live::read_live_profile(victim, std::chrono::milliseconds(20));
+      (void)live::read_live_figures(victim, live::maps_of(victim));
     } catch (const std::bad_alloc&) {
       std::fprintf(stderr, "live_fuzz: a reader takes more than %zu MiB: live_fuzz 1 %llu\n", kMostBytes >> 20,
                    static_cast<unsigned long long>(seed));

@@ -75,12 +75,13 @@ std::string_view name_of(CodeKind kind) noexcept {
   __builtin_unreachable();
 }
 
-AllocatorCode::AllocatorCode(const std::vector<CodeMapping>& mappings, const std::string& root) {
-  for (const std::string& file : files_of(mappings)) add_file(file, root + file, mappings);
+AllocatorCode::AllocatorCode(const std::vector<live::CodeMapping>& mappings, const std::string& root) {
+  for (const std::string& file : live::files_of(mappings)) add_file(file, root + file, mappings);
   std::ranges::sort(ranges_, {}, &Range::begin);
 }
 
-void AllocatorCode::add_file(const std::string& file, const std::string& path, const std::vector<CodeMapping>& mappings) {
+void AllocatorCode::add_file(const std::string& file, const std::string& path,
+                             const std::vector<live::CodeMapping>& mappings) {
   const auto elf = ElfFile::open(path);
   if (!elf || is_linker(file)) return;
   std::vector<ElfSymbol> functions;
@@ -103,7 +104,7 @@ void AllocatorCode::add_file(const std::string& file, const std::string& path, c
   }
   if ((exports_malloc || is_tbbs) && !elf->is_program()) {
     // A library that is there for its malloc: all of its code is.
-    for (const CodeMapping& mapping : mappings) {
+    for (const live::CodeMapping& mapping : mappings) {
       if (mapping.file == file) ranges_.push_back({mapping.begin, mapping.end, CodeKind::kMalloc});
     }
     if (exports_malloc) malloc_file_ = file;
@@ -119,9 +120,9 @@ void AllocatorCode::add_file(const std::string& file, const std::string& path, c
   }
 }
 
-void AllocatorCode::add(const std::vector<CodeMapping>& mappings, const std::string& file, std::uint64_t offset,
+void AllocatorCode::add(const std::vector<live::CodeMapping>& mappings, const std::string& file, std::uint64_t offset,
                         std::uint64_t bytes, CodeKind kind) {
-  for (const CodeMapping& mapping : mappings) {
+  for (const live::CodeMapping& mapping : mappings) {
     if (mapping.file != file || offset < mapping.offset || offset - mapping.offset >= mapping.end - mapping.begin) continue;
     const std::uint64_t begin = mapping.begin + (offset - mapping.offset);
     ranges_.push_back({begin, begin + bytes, kind});

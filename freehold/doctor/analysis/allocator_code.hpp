@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "freehold/doctor/analysis/memory_map.hpp"
+#include "freehold/live/memory_map.hpp"
 
 namespace freehold::doctor {
 
@@ -24,7 +24,7 @@ enum class CodeKind : std::uint8_t {
 class AllocatorCode {
  public:
   // Files are looked at below `root`, which is /proc/PID/root for other namespaces.
-  AllocatorCode(const std::vector<CodeMapping>& mappings, const std::string& root);
+  AllocatorCode(const std::vector<live::CodeMapping>& mappings, const std::string& root);
 
   [[nodiscard]] CodeKind kind_of(std::uint64_t address) const noexcept;
   // The file that malloc comes from; empty: not known.
@@ -35,9 +35,9 @@ class AllocatorCode {
     std::uint64_t begin = 0, end = 0;
     CodeKind kind = CodeKind::kOther;
   };
-  void add_file(const std::string& file, const std::string& path, const std::vector<CodeMapping>& mappings);
-  void add(const std::vector<CodeMapping>& mappings, const std::string& file, std::uint64_t offset, std::uint64_t bytes,
-           CodeKind kind);
+  void add_file(const std::string& file, const std::string& path, const std::vector<live::CodeMapping>& mappings);
+  void add(const std::vector<live::CodeMapping>& mappings, const std::string& file, std::uint64_t offset,
+           std::uint64_t bytes, CodeKind kind);
 
   std::vector<Range> ranges_;  // ascending; the first that holds an address is meant
   std::string malloc_file_;

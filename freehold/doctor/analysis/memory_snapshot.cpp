@@ -7,7 +7,7 @@
 #include <optional>
 #include <string_view>
 
-#include "freehold/doctor/analysis/maps_words.hpp"
+#include "freehold/live/maps_words.hpp"
 
 namespace freehold::doctor {
 namespace {
@@ -32,28 +32,28 @@ void add_mounts(std::string_view mountinfo, TmpfsDevices& devices) {
     std::string_view line = mountinfo.substr(0, mountinfo.find('\n'));
     mountinfo.remove_prefix(std::min(mountinfo.size(), line.size() + 1));
     std::string_view type = line.substr(std::min(line.size(), line.find(" - ")));
-    next_word(line);  // the mount, and its parent
-    next_word(line);
-    const std::uint64_t device = device_of(next_word(line), kDecimal);
-    next_word(type);  // "-"
+    live::next_word(line);  // the mount, and its parent
+    live::next_word(line);
+    const std::uint64_t device = device_of(live::next_word(line), kDecimal);
+    live::next_word(type);  // "-"
     devices.known.insert(device);
-    if (next_word(type) == "tmpfs") devices.tmpfs.insert(device);
+    if (live::next_word(type) == "tmpfs") devices.tmpfs.insert(device);
   }
 }
 
 // "7f00-7f10 rw-p 00000000 00:00 0      [heap]"; none for a line of figures.
 std::optional<ResidentMapping> mapping_of(std::string_view line) {
   ResidentMapping mapping;
-  const std::string_view range = next_word(line);
+  const std::string_view range = live::next_word(line);
   const std::size_t dash = range.find('-');
-  if (dash == std::string_view::npos || !parse_hex(range.substr(0, dash), mapping.begin) ||
-      !parse_hex(range.substr(dash + 1), mapping.end) || mapping.end <= mapping.begin)
+  if (dash == std::string_view::npos || !live::parse_hex(range.substr(0, dash), mapping.begin) ||
+      !live::parse_hex(range.substr(dash + 1), mapping.end) || mapping.end <= mapping.begin)
     return std::nullopt;
-  mapping.rights = next_word(line);
+  mapping.rights = live::next_word(line);
   if (mapping.rights.size() != 4) return std::nullopt;
-  next_word(line);  // offset
-  mapping.device = device_of(next_word(line), kHex);
-  next_word(line);  // inode
+  live::next_word(line);  // offset
+  mapping.device = device_of(live::next_word(line), kHex);
+  live::next_word(line);  // inode
   line.remove_prefix(std::min(line.size(), line.find_first_not_of(' ')));
   mapping.name = line;
   return mapping;
@@ -78,7 +78,7 @@ std::vector<ResidentMapping> resident_mappings(const std::string& smaps) {
     rest.remove_prefix(std::min(rest.size(), line.size() + 1));
     if (line.starts_with(kResident)) {
       line.remove_prefix(kResident.size());
-      const std::string_view figure = next_word(line);
+      const std::string_view figure = live::next_word(line);
       std::uint64_t kib = 0;
       if (is_whole && std::from_chars(figure.data(), figure.data() + figure.size(), kib).ec == std::errc())
         mappings.back().resident_bytes = static_cast<double>(kib) * 1024;

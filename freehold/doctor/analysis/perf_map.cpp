@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "freehold/doctor/analysis/maps_words.hpp"
+#include "freehold/live/maps_words.hpp"
 
 namespace freehold::doctor {
 namespace {
@@ -178,7 +178,9 @@ PerfMap PerfMap::of_file(const fs::path& file, std::uint64_t user) {
 
 bool PerfMap::add(std::string_view line) {
   std::uint64_t begin = 0, bytes = 0;
-  if (!parse_hex(without_prefix(next_word(line)), begin) || !parse_hex(without_prefix(next_word(line)), bytes)) return false;
+  if (!live::parse_hex(without_prefix(live::next_word(line)), begin) ||
+      !live::parse_hex(without_prefix(live::next_word(line)), bytes))
+    return false;
   line.remove_prefix(std::min(line.size(), line.find_first_not_of(' ')));
   if (begin == 0 || bytes == 0 || bytes > UINT64_MAX - begin || line.empty()) return false;
   const std::uint64_t end = begin + bytes;

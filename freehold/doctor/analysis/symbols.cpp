@@ -16,8 +16,8 @@
 #include <sstream>
 
 #include "freehold/doctor/analysis/file_names.hpp"
-#include "freehold/doctor/analysis/maps_words.hpp"
 #include "freehold/doctor/analysis/perf_map.hpp"
+#include "freehold/live/maps_words.hpp"
 
 extern "C" char* rust_demangle(const char* name, int options);  // of libiberty, which has no header for it
 
@@ -103,13 +103,13 @@ class FileMappings {
     std::ifstream in(maps);
     for (std::string text; std::getline(in, text);) {
       std::string_view line = text;
-      const std::string_view range = next_word(line);
-      for (int i = 0; i < 4; ++i) (void)next_word(line);  // access, offset, device, inode
-      const std::string_view path = next_word(line);
+      const std::string_view range = live::next_word(line);
+      for (int i = 0; i < 4; ++i) (void)live::next_word(line);  // access, offset, device, inode
+      const std::string_view path = live::next_word(line);
       const std::size_t dash = range.find('-');
       std::uint64_t begin = 0, end = 0;
       if (!path.starts_with('/') || is_shared_memory(path) || dash == std::string_view::npos) continue;
-      if (parse_hex(range.substr(0, dash), begin) && parse_hex(range.substr(dash + 1), end)) ends_[begin] = end;
+      if (live::parse_hex(range.substr(0, dash), begin) && live::parse_hex(range.substr(dash + 1), end)) ends_[begin] = end;
     }
   }
   [[nodiscard]] bool have(std::uint64_t address) const {

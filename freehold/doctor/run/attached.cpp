@@ -13,14 +13,14 @@
 
 #include "freehold/doctor/analysis/allocator_code.hpp"
 #include "freehold/doctor/analysis/derived.hpp"
-#include "freehold/doctor/analysis/memory_map.hpp"
 #include "freehold/doctor/analysis/own_malloc.hpp"
 #include "freehold/doctor/analysis/symbols.hpp"
 #include "freehold/doctor/run/call_counter.hpp"
 #include "freehold/doctor/run/child.hpp"
-#include "freehold/doctor/run/proc_folder.hpp"
 #include "freehold/doctor/run/sampler.hpp"
-#include "freehold/doctor/run/watch.hpp"
+#include "freehold/live/memory_map.hpp"
+#include "freehold/live/proc_folder.hpp"
+#include "freehold/live/process.hpp"
 
 namespace freehold::doctor {
 namespace {
@@ -31,15 +31,6 @@ constexpr std::size_t kMostLooked = 200;  // threads that are asked for what the
 constexpr std::size_t kFunctions = 12;
 constexpr double kCountingCalls_s = 0.3;
 constexpr std::uint64_t kFewSamples = 20;
-
-// The number behind "Rss:" in lines of "Rss:   12 kB".
-std::uint64_t number_in(const std::string& text, const std::string& name) {
-  const std::size_t at = text.find("\n" + name);
-  if (at == std::string::npos) return 0;
-  return std::strtoull(text.c_str() + at + 1 + name.size(), nullptr, 10);
-}
-
-constexpr unsigned long kKernelThread = 0x200000;
 
 // What the kernel has counted so far, of all threads that there are.
 constexpr double kTotalsEvery_s = 0.1;  // what is left of a process that ends while it is watched
@@ -53,19 +44,19 @@ struct Totals {
 Totals totals_of(pid_t pid) {
   Totals totals;
   const auto ticks = static_cast<double>(::sysconf(_SC_CLK_TCK));
-  if (const auto fields = stat_fields(proc_folder(pid)); fields.size() > StatField::kSystemTime) {
-    totals.user_s = std::stod(fields[StatField::kUserTime]) / ticks;
-    totals.system_s = std::stod(fields[StatField::kSystemTime]) / ticks;
-    totals.faults = std::stoull(fields[StatField::kMinorFaults]);
+  if (const auto fields = live::stat_fields(live::proc_folder(pid)); fields.size() > live::StatField::kSystemTime) {
+    totals.user_s = std::stod(fields[live::StatField::kUserTime]) / ticks;
+    totals.system_s = std::stod(fields[live::StatField::kSystemTime]) / ticks;
+    totals.faults = std::stoull(fields[live::StatField::kMinorFaults]);
   }
-  for (const pid_t thread : threads_of(pid)) {
-    const fs::path folder = proc_folder(pid) / "task" / std::to_string(thread);
+  for (const pid_t thread : live::threads_of(pid)) {
+    const fs::path folder = live::proc_folder(pid) / "task" / std::to_string(thread);
     double ran_ns = 0, waited_ns = 0;
     std::ifstream(folder / "schedstat") >> ran_ns >> waited_ns;
     totals.waited_s += 1e-9 * waited_ns;
-    const std::string status = text_of_proc_file(folder / "status");
-    totals.voluntary += number_in(status, "voluntary_ctxt_switches:");
-    totals.involuntary += number_in(status, "nonvoluntary_ctxt_switches:");
+    const std::string status = live::text_of_proc_file(folder / "status");
+    totals.voluntary += live::number_in(status, "voluntary_ctxt_switches:");
+    totals.involuntary += live::number_in(status, "nonvoluntary_ctxt_switches:");
     ++totals.threads;
   }
   return totals;
@@ -83,10 +74,10 @@ class Watcher {
   Watcher(const AttachSettings& settings, const AttachCaller& caller)
       : pid_(settings.pid),
         caller_(caller),
-        shown_(thread_with_memory(pid_)),
-        maps_(maps_of(pid_)),
-        files_(files_of(code_mappings(maps_))),
-        code_(code_mappings(maps_), (proc_folder(shown_) / "root").string()) {
+        shown_(live::thread_with_memory(pid_)),
+        maps_(live::maps_of(pid_)),
+        files_(live::files_of(live::code_mappings(maps_))),
+        code_(live::code_mappings(maps_), (live::proc_folder(shown_) / "root").string()) {
     of_.settings = settings;
   }
 
@@ -106,7 +97,7 @@ class Watcher {
     }
     if (!of_.has_ended) {
       add_totals(before, after);
-      of_.held = read_live_figures(pid_, maps_of(pid_));  // libraries may have come meanwhile
+      of_.held = live::read_live_figures(pid_, live::maps_of(pid_));  // libraries may have come meanwhile
       of_.is_freehold = of_.is_freehold || of_.held.has_value();
     }
     if (of_.settings.count_calls && of_.signal == 0 && !of_.has_ended) count_calls();
@@ -116,7 +107,7 @@ class Watcher {
 
  private:
   void describe() {
-    std::string command = text_of_proc_file(proc_folder(shown_) / "cmdline");
+    std::string command = live::text_of_proc_file(live::proc_folder(shown_) / "cmdline");
     std::ranges::replace(command, '\0', ' ');
     while (command.ends_with(' ')) command.pop_back();
     of_.command = command;
@@ -129,18 +120,18 @@ class Watcher {
   }
 
   void add_memory() {
-    const std::string sums = text_of_proc_file(proc_folder(shown_) / "smaps_rollup");
-    of_.resident_bytes = number_in(sums, "Rss:") << 10;
-    of_.anonymous_bytes = number_in(sums, "Anonymous:") << 10;
-    of_.huge_bytes = number_in(sums, "AnonHugePages:") << 10;
-    of_.swapped_bytes = number_in(sums, "Swap:") << 10;
+    const std::string sums = live::text_of_proc_file(live::proc_folder(shown_) / "smaps_rollup");
+    of_.resident_bytes = live::number_in(sums, "Rss:") << 10;
+    of_.anonymous_bytes = live::number_in(sums, "Anonymous:") << 10;
+    of_.huge_bytes = live::number_in(sums, "AnonHugePages:") << 10;
+    of_.swapped_bytes = live::number_in(sums, "Swap:") << 10;
     // Freehold names its mappings, where the kernel can.
-    std::ifstream lines(proc_folder(shown_) / "smaps");
+    std::ifstream lines(live::proc_folder(shown_) / "smaps");
     bool is_ours = false;
     for (std::string line; std::getline(lines, line);) {
       const bool is_head = !line.empty() && (std::isdigit(line[0]) != 0 || (line[0] >= 'a' && line[0] <= 'f'));
       if (is_head) is_ours = line.find("[anon:freehold") != std::string::npos;
-      if (is_ours && line.starts_with("Rss:")) of_.freehold_bytes += number_in("\n" + line, "Rss:") << 10;
+      if (is_ours && line.starts_with("Rss:")) of_.freehold_bytes += live::number_in("\n" + line, "Rss:") << 10;
     }
     of_.is_freehold = of_.is_freehold || of_.freehold_bytes > 0;
   }
@@ -160,15 +151,15 @@ class Watcher {
         ++of_.samples;
         ++addresses_[address];
       });
-      if (!fs::exists(proc_folder(pid_) / "maps")) break;
+      if (!fs::exists(live::proc_folder(pid_) / "maps")) break;
     }
   }
 
   void look_at_sleepers() {
     std::size_t looked = 0;
-    for (const pid_t thread : threads_of(pid_)) {
+    for (const pid_t thread : live::threads_of(pid_)) {
       if (++looked > kMostLooked) break;
-      const std::string call = sleeping_call_of(pid_, thread);
+      const std::string call = live::sleeping_call_of(pid_, thread);
       if (call.empty()) continue;
       ++looks_;
       const std::size_t last = call.rfind(' ');
@@ -185,7 +176,7 @@ class Watcher {
     of_.system_s = after.system_s - before.system_s;
     // Of threads that have ended meanwhile nothing is known any more.
     const auto grown = [](auto now, auto then) { return now > then ? now - then : decltype(now){}; };
-    if (fs::exists(proc_folder(pid_) / "schedstat")) of_.waited_for_cpu_s = grown(after.waited_s, before.waited_s);
+    if (fs::exists(live::proc_folder(pid_) / "schedstat")) of_.waited_for_cpu_s = grown(after.waited_s, before.waited_s);
     of_.voluntary_switches = grown(after.voluntary, before.voluntary);
     of_.involuntary_switches = grown(after.involuntary, before.involuntary);
     of_.page_faults = grown(after.faults, before.faults);
@@ -234,7 +225,7 @@ class Watcher {
   void note(AttachNote note) { of_.notes.push_back(std::move(note)); }
   // A shell or a launcher does little itself: its children do.
   [[nodiscard]] std::vector<pid_t> children() const {
-    std::vector<pid_t> family = family_of(pid_);
+    std::vector<pid_t> family = live::family_of(pid_);
     family.erase(family.begin());
     if (family.size() > kFunctions) family.resize(kFunctions);
     return family;
@@ -285,20 +276,6 @@ class Watcher {
 };
 
 }  // namespace
-
-AttachRefusal attach_refusal(pid_t pid) {
-  const auto fields = stat_fields(proc_folder(pid));
-  if (fields.size() <= StatField::kSystemTime) return AttachRefusal::kNoProcess;
-  if (thread_with_memory(pid) == 0) return AttachRefusal::kEnded;
-  if ((std::stoul(fields[StatField::kFlags]) & kKernelThread) != 0) return AttachRefusal::kKernelThread;
-  if (pid == ::getpid()) return AttachRefusal::kSelf;
-  if (!maps_of(pid).empty()) return AttachRefusal::kNone;
-  // It may have ended between the two looks.
-  if (!fs::exists(proc_folder(pid))) return AttachRefusal::kNoProcess;
-  return thread_with_memory(pid) == 0 ? AttachRefusal::kEnded : AttachRefusal::kNotAllowed;
-}
-
-std::uint64_t user_of(pid_t pid) { return number_in(text_of_proc_file(proc_folder(pid) / "status"), "Uid:"); }
 
 Attached attach(const AttachSettings& settings, const AttachCaller& caller) { return Watcher(settings, caller).watch(); }
 

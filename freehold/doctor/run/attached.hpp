@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "freehold/doctor/analysis/verdict.hpp"
-#include "freehold/doctor/run/live_figures.hpp"
+#include "freehold/live/figures.hpp"
 
 namespace freehold::doctor {
 
@@ -21,12 +21,6 @@ struct AttachSettings {
   double seconds = 5;
   bool count_calls = false;  // by uprobes: each call of malloc costs the process microseconds meanwhile
 };
-
-// Why a process cannot be watched.
-enum class AttachRefusal : std::uint8_t { kNone, kNoProcess, kEnded, kKernelThread, kSelf, kNotAllowed };
-[[nodiscard]] AttachRefusal attach_refusal(pid_t pid);
-// The number of the user that the process runs as.
-[[nodiscard]] std::uint64_t user_of(pid_t pid);
 
 struct HotFunction {
   std::string text;  // "parse(std::string const&) at parse.cpp:210"
@@ -68,7 +62,7 @@ struct Attached {
 
   std::string malloc_file;  // empty: unknown
   bool is_freehold = false;
-  std::optional<LiveFigures> held;  // by Freehold, at the end; none: see read_live_figures()
+  std::optional<live::LiveFigures> held;  // by Freehold, at the end; none: see read_live_figures()
   std::vector<std::string> own_allocators;
 
   std::uint64_t samples = 0;
@@ -89,7 +83,7 @@ struct AttachCaller {
   std::function<void()> show_naming;    // before names are looked up
 };
 
-// Pre: attach_refusal(settings.pid) == AttachRefusal::kNone.
+// Pre: live::refusal_of(settings.pid) == live::LiveRefusal::kNone, and it is another process.
 [[nodiscard]] Attached attach(const AttachSettings& settings, const AttachCaller& caller);
 
 }  // namespace freehold::doctor

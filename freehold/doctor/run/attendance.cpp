@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "freehold/doctor/run/attendance.hpp"
+#include "freehold/live/process.hpp"
 
 #include <poll.h>
 #include <sys/prctl.h>
@@ -219,7 +220,7 @@ std::vector<pid_t> Attendance::adopted() const {
 }
 
 unsigned Attendance::left_processes() const {
-  const auto runs = [](pid_t pid) { return !maps_of(pid).empty(); };  // as against one that nobody has waited for
+  const auto runs = [](pid_t pid) { return !live::maps_of(pid).empty(); };  // as against one that nobody has waited for
   unsigned left = 0;
   // Some were told to end just before.
   for (const double until = now_s() + kParting_s;;) {

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <fstream>
 
-#include "freehold/doctor/run/watch.hpp"
+#include "freehold/live/process.hpp"
 #include "freehold/os/perf_event.hpp"
 
 namespace freehold::doctor {
@@ -31,7 +31,7 @@ CallCounter::~CallCounter() {
 
 void CallCounter::look(const std::vector<pid_t>& processes) {
   for (const pid_t process : processes) {
-    for (const pid_t thread : threads_of(process)) {
+    for (const pid_t thread : live::threads_of(process)) {
       if (!why_.empty() || opened_ >= kMostEvents) return;
       if (!threads_.contains(thread) && open(thread)) threads_.insert(thread);
     }

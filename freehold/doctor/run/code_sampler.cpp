@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "freehold/doctor/analysis/allocator_code.hpp"
-#include "freehold/doctor/run/watch.hpp"
+#include "freehold/live/process.hpp"
 
 namespace freehold::doctor {
 namespace {
@@ -35,13 +35,13 @@ CodeOrigin origin_of(CodeKind kind, const std::string& file) {
 }  // namespace
 
 void CodeSampler::read_maps() {
-  const std::string text = maps_of(root_);
+  const std::string text = live::maps_of(root_);
   if (text.empty()) return;  // it has ended
   maps_ = text;
-  for (CodeMapping& mapping : code_mappings(text)) mappings_[mapping.begin] = std::move(mapping);
+  for (live::CodeMapping& mapping : live::code_mappings(text)) mappings_[mapping.begin] = std::move(mapping);
 }
 
-const CodeMapping* CodeSampler::mapping_of(std::uint64_t address) const {
+const live::CodeMapping* CodeSampler::mapping_of(std::uint64_t address) const {
   auto next = mappings_.upper_bound(address);
   if (next == mappings_.begin()) return nullptr;
   --next;
@@ -49,7 +49,7 @@ const CodeMapping* CodeSampler::mapping_of(std::uint64_t address) const {
 }
 
 void CodeSampler::look() {
-  const std::vector<pid_t> family = family_of(root_);
+  const std::vector<pid_t> family = live::family_of(root_);
   sampler_.look(family);
   lock_sleepers_.look(family);
   bool is_new = maps_.empty();
@@ -66,13 +66,13 @@ CodeSamples CodeSampler::samples() {
   samples.maps = maps_;
   samples.lock_sleepers = lock_sleepers_.mean();
   samples.lock_sleeps = lock_sleepers_.share_of_sleeps();
-  std::vector<CodeMapping> mappings;
+  std::vector<live::CodeMapping> mappings;
   for (const auto& [begin, mapping] : mappings_) mappings.push_back(mapping);
   const AllocatorCode allocators(mappings, "");
   for (const auto& [address, count] : counts_) {
     const double seconds = kPeriod_s * static_cast<double>(count);
     samples.samples += count;
-    const CodeMapping* const mapping = mapping_of(address);
+    const live::CodeMapping* const mapping = mapping_of(address);
     if (mapping == nullptr) {
       samples.unknown_s += seconds;
       continue;

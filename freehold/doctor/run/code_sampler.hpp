@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "freehold/doctor/analysis/code_growth.hpp"
-#include "freehold/doctor/analysis/memory_map.hpp"
 #include "freehold/doctor/run/lock_sleepers.hpp"
 #include "freehold/doctor/run/sampler.hpp"
+#include "freehold/live/memory_map.hpp"
 
 namespace freehold::doctor {
 
@@ -34,12 +34,12 @@ class CodeSampler {
 
  private:
   void read_maps();
-  [[nodiscard]] const CodeMapping* mapping_of(std::uint64_t address) const;
+  [[nodiscard]] const live::CodeMapping* mapping_of(std::uint64_t address) const;
 
   pid_t root_;
   Sampler sampler_;
   LockSleepers lock_sleepers_;
-  std::map<std::uint64_t, CodeMapping> mappings_;  // by the first address
+  std::map<std::uint64_t, live::CodeMapping> mappings_;  // by the first address
   std::map<std::uint64_t, std::size_t> counts_;
   std::string maps_;
 };

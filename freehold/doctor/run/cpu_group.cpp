@@ -7,7 +7,7 @@
 #include <sstream>
 #include <string_view>
 
-#include "freehold/doctor/run/proc_folder.hpp"
+#include "freehold/live/proc_folder.hpp"
 
 namespace freehold::doctor {
 namespace {
@@ -96,6 +96,6 @@ double CpuGroup::throttled_s() const {
   return most;
 }
 
-std::string membership_of(int pid) { return text_of_proc_file(proc_folder(pid) / "cgroup"); }
+std::string membership_of(int pid) { return live::text_of_proc_file(live::proc_folder(pid) / "cgroup"); }
 
 }  // namespace freehold::doctor

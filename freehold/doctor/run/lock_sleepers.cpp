@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <string>
 
-#include "freehold/doctor/run/watch.hpp"
+#include "freehold/live/process.hpp"
 #include "freehold/os/futex.hpp"
 
 namespace freehold::doctor {
@@ -26,9 +26,9 @@ bool LockSleepers::sleeps_in_lock(const std::string& call_line) noexcept {
 void LockSleepers::look(const std::vector<pid_t>& processes) {
   std::size_t seen = 0;
   for (const pid_t process : processes) {
-    for (const pid_t thread : threads_of(process)) {
+    for (const pid_t thread : live::threads_of(process)) {
       if (++seen > kMostThreads) break;
-      const std::string call = sleeping_call_of(process, thread);
+      const std::string call = live::sleeping_call_of(process, thread);
       const bool in_lock = sleeps_in_lock(call);
       asleep_ += in_lock ? 1 : 0;
       Seen& seen_of = threads_[thread];
@@ -36,7 +36,7 @@ void LockSleepers::look(const std::vector<pid_t>& processes) {
         ++seen_of.in_lock;
       else if (!call.empty() && call != "running")
         ++seen_of.elsewhere;
-      if (looks_ % kLooksForSleeps == 0) seen_of.sleeps = std::max(seen_of.sleeps, sleeps_of(process, thread));
+      if (looks_ % kLooksForSleeps == 0) seen_of.sleeps = std::max(seen_of.sleeps, live::sleeps_of(process, thread));
     }
   }
   ++looks_;

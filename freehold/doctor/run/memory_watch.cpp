@@ -12,8 +12,8 @@
 #include <string_view>
 
 #include "freehold/doctor/run/child.hpp"
-#include "freehold/doctor/run/proc_folder.hpp"
-#include "freehold/doctor/run/watch.hpp"
+#include "freehold/live/proc_folder.hpp"
+#include "freehold/live/process.hpp"
 
 namespace freehold::doctor {
 namespace {
@@ -49,11 +49,11 @@ void MemoryWatch::look(const std::vector<pid_t>& adopted) {
   if (begin < next_s_) return;
   MemorySnapshot snapshot{.at_s = begin, .processes = {}, .shared_memory_bytes = shared_memory()};
   bool hides = false, child_hides = false;
-  for (const pid_t pid : family_of(root_, adopted)) {
+  for (const pid_t pid : live::family_of(root_, adopted)) {
     const std::string folder = "/proc/" + std::to_string(pid);
-    ProcessMemory process{static_cast<std::uint32_t>(pid), resident_mappings(text_of_proc_file(folder + "/smaps")),
+    ProcessMemory process{static_cast<std::uint32_t>(pid), resident_mappings(live::text_of_proc_file(folder + "/smaps")),
                           figure_in(folder + "/status", "VmPTE:")};
-    mark_files_in_tmpfs(process.mappings, tmpfs_, [&folder] { return text_of_proc_file(folder + "/mountinfo"); });
+    mark_files_in_tmpfs(process.mappings, tmpfs_, [&folder] { return live::text_of_proc_file(folder + "/mountinfo"); });
     if (!process.mappings.empty())
       snapshot.processes.push_back(std::move(process));
     else if (is_hidden(folder + "/smaps"))

@@ -10,7 +10,7 @@
 
 #include "freehold/doctor/analysis/own_malloc.hpp"
 #include "freehold/doctor/run/call_counter.hpp"
-#include "freehold/doctor/run/watch.hpp"
+#include "freehold/live/process.hpp"
 
 namespace freehold::doctor {
 namespace {
@@ -30,7 +30,7 @@ std::string count(std::vector<OwnAllocator>& all, const std::vector<OwnMalloc>& 
   {
     const std::jthread looking([&counter](const std::stop_token& stop) {
       while (!stop.stop_requested()) {
-        std::vector<pid_t> family = family_of(::getpid());
+        std::vector<pid_t> family = live::family_of(::getpid());
         family.erase(family.begin());  // the doctor itself
         counter.look(family);
         std::this_thread::sleep_for(kLook);

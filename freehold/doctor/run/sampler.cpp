@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "freehold/doctor/run/watch.hpp"
+#include "freehold/live/process.hpp"
 #include "freehold/os/mapped_file.hpp"
 #include "freehold/os/perf_event.hpp"
 
@@ -69,7 +69,7 @@ int Sampler::open(pid_t thread) {
 
 void Sampler::look(const std::vector<pid_t>& processes) {
   for (const pid_t process : processes) {
-    for (const pid_t thread : threads_of(process)) {
+    for (const pid_t thread : live::threads_of(process)) {
       if (!why_.empty() || events_.size() >= kMostThreads) return;
       if (events_.contains(thread)) continue;
       const int fd = open(thread);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "freehold/doctor/run/attendance.hpp"
+#include "freehold/live/process.hpp"
 
 namespace freehold::doctor {
 namespace {
@@ -45,7 +46,7 @@ class Serving {
   }
 
   bool says_ready() {
-    if (service_.ready.empty()) return listens(program_.pid());
+    if (service_.ready.empty()) return live::listens(program_.pid());
     Child& asked = attendance_.start(shell(service_.ready), {});
     const double until = attendance_.now() + kGrace_s;
     while (asked.is_up() && attendance_.now() < until && !attendance_.stopped()) attendance_.wait(until);

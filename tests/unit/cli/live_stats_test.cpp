@@ -8,7 +8,7 @@
 
 namespace freehold::cli::stats {
 namespace {
-using freehold::doctor::LiveFigure;
+using freehold::live::LiveFigure;
 
 Sample sample() {
   Sample sample;

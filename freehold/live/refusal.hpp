@@ -7,7 +7,7 @@
 
 #include "freehold/sync/live_list.hpp"
 
-namespace freehold::doctor {
+namespace freehold::live {
 
 enum class LiveRefusal : std::uint8_t {
   kNone,
@@ -39,4 +39,4 @@ struct LiveListHead {
 };
 static_assert(sizeof(LiveListHead) == sizeof(sync::LiveListDirectory));
 
-}  // namespace freehold::doctor
+}  // namespace freehold::live

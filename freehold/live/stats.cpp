@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "freehold/doctor/run/live_stats.hpp"
+#include "freehold/live/stats.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -8,15 +8,14 @@
 #include <fstream>
 #include <utility>
 
-#include "freehold/doctor/run/attached.hpp"
-#include "freehold/doctor/run/live_memory.hpp"
-#include "freehold/doctor/run/watch.hpp"
 #include "freehold/heap/live_heap.hpp"
+#include "freehold/live/memory.hpp"
+#include "freehold/live/process.hpp"
 #include "freehold/pool/named_pools.hpp"
 #include "freehold/sync/change_count.hpp"
 #include "freehold/sync/live_list.hpp"
 
-namespace freehold::doctor {
+namespace freehold::live {
 namespace {
 using alloc::LiveClasses;
 using alloc::LiveDirectory;
@@ -303,23 +302,6 @@ void name_threads(pid_t pid, LiveStats& stats) {
 
 }  // namespace
 
-LiveRefusal refusal_of(pid_t pid) {
-  switch (attach_refusal(pid)) {
-    case AttachRefusal::kNoProcess: return LiveRefusal::kNoProcess;
-    case AttachRefusal::kEnded: return LiveRefusal::kEnded;
-    case AttachRefusal::kKernelThread: return LiveRefusal::kKernelThread;
-    case AttachRefusal::kNotAllowed: return LiveRefusal::kNotAllowed;
-    case AttachRefusal::kSelf:
-    case AttachRefusal::kNone: break;
-  }
-  return LiveRefusal::kNone;
-}
-
-LiveRefusal refusal_meanwhile(pid_t pid, int error, LiveRefusal why) {
-  if (const LiveRefusal now = refusal_of(pid); now != LiveRefusal::kNone) return now;
-  return error == ESRCH ? LiveRefusal::kEnded : why;
-}
-
 LiveAnswer read_live_stats(pid_t pid) {
   LiveAnswer answer;
   answer.refusal = refusal_of(pid);
@@ -368,11 +350,4 @@ LiveAnswer read_live_stats(pid_t pid) {
   return answer;
 }
 
-std::string short_name_of(pid_t pid) {
-  std::string name;
-  std::ifstream file("/proc/" + std::to_string(pid) + "/comm");
-  std::getline(file, name);
-  return name;
-}
-
-}  // namespace freehold::doctor
+}  // namespace freehold::live

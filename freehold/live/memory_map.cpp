@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-#include "freehold/doctor/analysis/memory_map.hpp"
+#include "freehold/live/memory_map.hpp"
 
 #include <algorithm>
 #include <optional>
 #include <string_view>
 
-#include "freehold/doctor/analysis/maps_words.hpp"
+#include "freehold/live/maps_words.hpp"
 
-namespace freehold::doctor {
+namespace freehold::live {
 namespace {
 
 struct Line {
@@ -71,4 +71,4 @@ std::set<std::string> files_of(const std::vector<CodeMapping>& mappings) {
   return files;
 }
 
-}  // namespace freehold::doctor
+}  // namespace freehold::live

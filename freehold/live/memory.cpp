@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "freehold/doctor/run/live_memory.hpp"
+#include "freehold/live/memory.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -12,12 +12,12 @@
 #include <utility>
 
 #include "freehold/alloc/live_figures.hpp"
-#include "freehold/doctor/analysis/memory_map.hpp"
-#include "freehold/doctor/run/watch.hpp"
+#include "freehold/live/memory_map.hpp"
+#include "freehold/live/process.hpp"
 #include "freehold/os/process_memory.hpp"
 #include "freehold/sync/live_list.hpp"
 
-namespace freehold::doctor {
+namespace freehold::live {
 namespace {
 namespace fs = std::filesystem;
 
@@ -132,4 +132,4 @@ std::vector<LiveMemory::Mark> LiveMemory::marks(const std::string& maps) {
   return marks;
 }
 
-}  // namespace freehold::doctor
+}  // namespace freehold::live

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-#include "freehold/doctor/run/live_figures.hpp"
+#include "freehold/live/figures.hpp"
 
 #include <algorithm>
 #include <cstring>
 #include <vector>
 
-namespace freehold::doctor {
+namespace freehold::live {
 namespace {
 using alloc::LiveDirectory;
 using alloc::LiveEntry;
@@ -81,4 +81,4 @@ std::optional<LiveFigures> read_live_figures(pid_t pid, const std::string& maps,
   return std::nullopt;
 }
 
-}  // namespace freehold::doctor
+}  // namespace freehold::live

@@ -5,13 +5,15 @@
 #include <sys/types.h>
 
 #include <cstddef>
+#include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
 #include <vector>
 
-namespace freehold::doctor {
+namespace freehold::live {
 
 [[nodiscard]] inline std::filesystem::path proc_folder(pid_t pid) {
   return std::filesystem::path("/proc") / std::to_string(pid);
@@ -23,6 +25,13 @@ namespace freehold::doctor {
   std::ostringstream text;
   if (!in || !(text << in.rdbuf())) return {};  // an error while reading shows here, and throws nothing
   return std::move(text).str();
+}
+
+// The number behind "Rss:" in lines of "Rss:   12 kB".
+[[nodiscard]] inline std::uint64_t number_in(const std::string& text, const std::string& name) {
+  const std::size_t at = text.find("\n" + name);
+  if (at == std::string::npos) return 0;
+  return std::strtoull(text.c_str() + at + 1 + name.size(), nullptr, 10);
 }
 
 // The fields of the file `stat` in a process's or a thread's folder, behind the name, which may hold anything. Empty: as
@@ -41,4 +50,4 @@ struct StatField {
   static constexpr std::size_t kState = 0, kFlags = 6, kMinorFaults = 7, kUserTime = 11, kSystemTime = 12;
 };
 
-}  // namespace freehold::doctor
+}  // namespace freehold::live

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <system_error>
 
-namespace freehold::doctor {
+namespace freehold::live {
 
 // Takes the next word off the line; empty: there is none.
 inline std::string_view next_word(std::string_view& line) {
@@ -23,4 +23,4 @@ inline std::string_view next_word(std::string_view& line) {
   return parsed.ec == std::errc() && parsed.ptr == digits.data() + digits.size();
 }
 
-}  // namespace freehold::doctor
+}  // namespace freehold::live

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "freehold/doctor/run/live_profile.hpp"
+#include "freehold/live/profile.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -14,13 +14,13 @@
 #include <utility>
 
 #include "freehold/alloc/live_figures.hpp"
-#include "freehold/doctor/run/live_figures.hpp"
-#include "freehold/doctor/run/live_memory.hpp"
-#include "freehold/doctor/run/watch.hpp"
+#include "freehold/live/figures.hpp"
+#include "freehold/live/memory.hpp"
+#include "freehold/live/process.hpp"
 #include "freehold/profile/live_profile.hpp"
 #include "freehold/sync/change_count.hpp"
 
-namespace freehold::doctor {
+namespace freehold::live {
 namespace {
 using profile::LivePlace;
 using profile::LiveProfile;
@@ -230,4 +230,4 @@ LiveProfileAnswer read_live_profile(pid_t pid, std::chrono::milliseconds patienc
   return answer;
 }
 
-}  // namespace freehold::doctor
+}  // namespace freehold::live

@@ -14,10 +14,10 @@
 #include <string>
 #include <vector>
 
-#include "freehold/doctor/run/live_figures.hpp"
-#include "freehold/doctor/run/live_refusal.hpp"
+#include "freehold/live/figures.hpp"
+#include "freehold/live/refusal.hpp"
 
-namespace freehold::doctor {
+namespace freehold::live {
 
 struct LiveClass {
   std::uint64_t slot_bytes = 0;
@@ -74,7 +74,4 @@ struct LiveAnswer {
 
 [[nodiscard]] LiveAnswer read_live_stats(pid_t pid);
 
-// The process's command, as the system has it ("sleep"); empty: it has ended.
-[[nodiscard]] std::string short_name_of(pid_t pid);
-
-}  // namespace freehold::doctor
+}  // namespace freehold::live

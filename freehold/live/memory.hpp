@@ -14,7 +14,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace freehold::doctor {
+namespace freehold::live {
 
 class LiveMemory {
  public:
@@ -63,4 +63,4 @@ class LiveMemory {
   int error_ = 0;
 };
 
-}  // namespace freehold::doctor
+}  // namespace freehold::live

@@ -15,10 +15,10 @@
 #include <string>
 #include <vector>
 
-#include "freehold/doctor/run/live_refusal.hpp"
+#include "freehold/live/refusal.hpp"
 #include "freehold/profile/live_profile.hpp"
 
-namespace freehold::doctor {
+namespace freehold::live {
 
 struct LiveSampledBlock {
   std::uint64_t bytes = 0;  // that the program asked for
@@ -48,4 +48,4 @@ struct LiveProfileAnswer {
 // `patience`: for a process that changes it all the time.
 [[nodiscard]] LiveProfileAnswer read_live_profile(pid_t pid, std::chrono::milliseconds patience = std::chrono::seconds(5));
 
-}  // namespace freehold::doctor
+}  // namespace freehold::live

@@ -12,9 +12,9 @@
 #include <string>
 
 #include "freehold/alloc/live_figures.hpp"
-#include "freehold/doctor/run/live_memory.hpp"
+#include "freehold/live/memory.hpp"
 
-namespace freehold::doctor {
+namespace freehold::live {
 
 using alloc::LiveFigure;
 
@@ -40,4 +40,4 @@ inline constexpr std::size_t kMostScannedBytes = std::size_t{64} << 20;
 [[nodiscard]] std::optional<LiveFigures> read_live_figures(pid_t pid, const std::string& maps,
                                                            std::size_t most_bytes = kMostScannedBytes);
 
-}  // namespace freehold::doctor
+}  // namespace freehold::live

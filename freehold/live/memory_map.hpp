@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace freehold::doctor {
+namespace freehold::live {
 
 // A range of addresses that a file's code lies at.
 struct CodeMapping {
@@ -28,4 +28,4 @@ struct DataMapping {
 [[nodiscard]] std::vector<DataMapping> data_mappings(const std::string& maps);
 [[nodiscard]] std::set<std::string> files_of(const std::vector<CodeMapping>& mappings);
 
-}  // namespace freehold::doctor
+}  // namespace freehold::live
