@@ -81,16 +81,16 @@ void add_numbers(const WorkersOptions& options, ProcessPoolOptions& pool) {
     if (text) value = std::uint64_t{parse_number(option, *text, 1, 1u << 24)} << 20;
   };
   number(options.workers, "--workers", 1, kMostWorkers, pool.max_workers);
-  number(options.entries, "--entries", 1, kMostEntries, pool.entries);
-  number(options.attempts, "--attempts", 1, kMostAttempts, pool.attempts);
+  number(options.entries, "--entries", 1, kMostEntries, pool.max_open_tasks);
+  number(options.attempts, "--attempts", 1, kMostAttempts, pool.max_attempts);
   number(options.max_tasks, "--max-tasks", 1, kMost, pool.max_tasks);
-  number(options.max_input, "--max-input", 1, kMostBytes, pool.max_input);
-  number(options.max_output, "--max-output", 1, kMostBytes, pool.max_output);
-  milliseconds(options.limit, "--limit", 1, pool.limit);
-  milliseconds(options.idle, "--idle", 0, pool.idle);
+  number(options.max_input, "--max-input", 1, kMostBytes, pool.max_input_bytes);
+  number(options.max_output, "--max-output", 1, kMostBytes, pool.max_output_bytes);
+  milliseconds(options.limit, "--limit", 1, pool.run_timeout);
+  milliseconds(options.idle, "--idle", 0, pool.idle_timeout);
   milliseconds(options.max_age, "--max-age", 1, pool.max_age);
-  mebibytes(options.max_rss, "--max-rss", pool.max_rss);
-  mebibytes(options.kill_rss, "--kill-rss", pool.kill_rss);
+  mebibytes(options.max_rss, "--max-rss", pool.max_rss_bytes);
+  mebibytes(options.kill_rss, "--kill-rss", pool.kill_rss_bytes);
   pool.memory_cgroup = options.memory_cgroup.value_or("");
   pool.confinement = {.no_network = options.no_network,
                       .files = !options.readable.empty() || !options.writable.empty(),
@@ -114,7 +114,7 @@ void add_retries(const WorkersOptions& options, process::RetryOptions& retry) {
   if (!options.retries && (options.retry_codes || options.retry_delay))
     throw Failure(kExitRefused, "--retry-codes and --retry-delay go with --retries N");
   if (!options.retries) return;
-  retry.attempts = parse_number("--retries", *options.retries, 1, kMostAttempts);
+  retry.max_attempts = parse_number("--retries", *options.retries, 1, kMostAttempts);
   if (options.retry_codes) retry.codes = parse_codes(*options.retry_codes);
   if (options.retry_delay)
     retry.delay = std::chrono::milliseconds(parse_number("--retry-delay", *options.retry_delay, 0, kMost));
@@ -158,8 +158,8 @@ ExecSettings exec_settings_of(const WorkersOptions& options) {
   ExecSettings settings;
   if (options.exec->find_first_not_of(" \t\n") == std::string::npos)
     throw Failure(kExitRefused, "--exec: the command is empty; name one, such as --exec 'gzip {}'");
-  settings.pool.max_output = 256u << 20;
-  settings.pool.entries = 16;
+  settings.pool.max_output_bytes = 256u << 20;
+  settings.pool.max_open_tasks = 16;
   add_numbers(options, settings.pool);
   settings.command = *options.exec;
   settings.arguments = options.arguments;

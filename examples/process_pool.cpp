@@ -10,8 +10,8 @@
 int main(int argc, char** argv) {
   freehold::ProcessPoolOptions options;
   options.component = argc > 1 ? argv[1] : "./process_component.so";
-  options.limit = std::chrono::seconds(10);
-  options.attempts = 2;
+  options.run_timeout = std::chrono::seconds(10);
+  options.max_attempts = 2;
   freehold::ProcessPool pool(options);
   if (!pool.ok()) {
     std::fprintf(stderr, "%s\n", pool.error().c_str());

@@ -29,7 +29,7 @@ static JNIEnv* attached_environment(void) {
   return env;
 }
 
-static freehold_pool* pool_of(jlong handle) { return (freehold_pool*)(intptr_t)handle; }
+static freehold_process_pool_t* pool_of(jlong handle) { return (freehold_process_pool_t*)(intptr_t)handle; }
 
 /* NULL: an exception is pending. */
 static jobject task_failed(JNIEnv* env, int kind, int detail) {
@@ -48,37 +48,44 @@ static void fail_with(JNIEnv* env, const char* exception, const char* text) {
   if (class != NULL) (*env)->ThrowNew(env, class, text);
 }
 
-JNIEXPORT jlong JNICALL Java_ProcessPool_open(JNIEnv* env, jclass self, jstring component, jint attempts, jlong limit_ms) {
+JNIEXPORT jlong JNICALL Java_ProcessPool_open(JNIEnv* env, jclass self, jstring component, jint attempts,
+                                              jlong run_timeout_ms) {
   (void)self;
   const char* path = (*env)->GetStringUTFChars(env, component, NULL);
   if (path == NULL) return 0;
-  freehold_pool_options options = {
-      .size = sizeof options, .component = path, .attempts = (uint32_t)attempts, .limit_ms = (uint64_t)limit_ms};
-  char error[256];
-  freehold_pool* pool = freehold_pool_open(&options, error, sizeof error);
+  freehold_process_pool_options_t options = {.size = sizeof options,
+                                             .component = path,
+                                             .max_attempts = (uint32_t)attempts,
+                                             .run_timeout_ms = (uint64_t)run_timeout_ms};
+  freehold_process_pool_t* pool = freehold_process_pool_create(&options);
   (*env)->ReleaseStringUTFChars(env, component, path);
-  if (pool == NULL) fail_with(env, "java/io/IOException", error);
+  char error[256];
+  if (freehold_process_pool_error(pool, error, sizeof error) != 0) {
+    freehold_process_pool_destroy(pool);
+    pool = NULL;
+    fail_with(env, "java/io/IOException", error);
+  }
   return (jlong)(intptr_t)pool;
 }
 
 /* The output's length is not known before it is there: asked without room, the task says it and stays. */
-static jbyteArray take(JNIEnv* env, freehold_task* task) {
+static jbyteArray take(JNIEnv* env, freehold_process_task_t* task) {
   size_t bytes = 0;
   int detail = 0;
   void* output = NULL;
-  int kind = freehold_task_get(task, NULL, 0, &bytes, &detail);
-  if (kind == FREEHOLD_OUTPUT_TOO_SMALL) {
+  int kind = freehold_process_task_get(task, NULL, 0, &bytes, &detail);
+  if (kind == FREEHOLD_PROCESS_OUTPUT_TOO_SMALL) {
     output = malloc(bytes);
     if (output == NULL) {
-      freehold_task_cancel(task);
+      freehold_process_task_cancel(task);
       fail_with(env, "java/lang/OutOfMemoryError", "the output of a task");
       return NULL;
     }
-    kind = freehold_task_get(task, output, bytes, &bytes, &detail);
+    kind = freehold_process_task_get(task, output, bytes, &bytes, &detail);
   }
-  jbyteArray array = kind == FREEHOLD_OK ? (*env)->NewByteArray(env, (jsize)bytes) : NULL;
+  jbyteArray array = kind == FREEHOLD_PROCESS_OK ? (*env)->NewByteArray(env, (jsize)bytes) : NULL;
   if (array != NULL) (*env)->SetByteArrayRegion(env, array, 0, (jsize)bytes, output);
-  if (kind != FREEHOLD_OK) fail(env, kind, detail);
+  if (kind != FREEHOLD_PROCESS_OK) fail(env, kind, detail);
   free(output);
   return array;
 }
@@ -88,10 +95,10 @@ JNIEXPORT jbyteArray JNICALL Java_ProcessPool_call__J_3B(JNIEnv* env, jclass sel
   const jsize bytes = (*env)->GetArrayLength(env, input);
   jbyte* data = (*env)->GetByteArrayElements(env, input, NULL);
   if (data == NULL) return NULL;
-  freehold_task* task = NULL;
-  const int refused = freehold_pool_submit(pool_of(pool), data, (size_t)bytes, FREEHOLD_FOR_EVER, &task);
+  freehold_process_task_t* task = NULL;
+  const int refused = freehold_process_pool_submit(pool_of(pool), data, (size_t)bytes, NULL, &task);
   (*env)->ReleaseByteArrayElements(env, input, data, JNI_ABORT);
-  if (refused == FREEHOLD_OK) return take(env, task);
+  if (refused == FREEHOLD_PROCESS_OK) return take(env, task);
   fail(env, refused, 0);
   return NULL;
 }
@@ -110,8 +117,9 @@ JNIEXPORT jint JNICALL Java_ProcessPool_call__JLjava_nio_ByteBuffer_2IILjava_nio
   size_t written = 0;
   int detail = 0;
   const size_t room = (size_t)(*env)->GetDirectBufferCapacity(env, output);
-  const int kind = freehold_pool_call(pool_of(pool), from + position, (size_t)bytes, to, room, &written, &detail);
-  if (kind != FREEHOLD_OK) fail(env, kind, detail);
+  const int kind =
+      freehold_process_pool_call(pool_of(pool), from + position, (size_t)bytes, NULL, to, room, &written, &detail);
+  if (kind != FREEHOLD_PROCESS_OK) fail(env, kind, detail);
   return (jint)written;
 }
 
@@ -120,7 +128,7 @@ static void complete(void* future, int kind, int detail, const void* output, siz
   JNIEnv* env = attached_environment();
   if (env == NULL || (*env)->PushLocalFrame(env, 16) != 0) return; /* the virtual machine ends */
   jclass class = (*env)->GetObjectClass(env, future);
-  if (kind == FREEHOLD_OK) {
+  if (kind == FREEHOLD_PROCESS_OK) {
     jbyteArray array = (*env)->NewByteArray(env, (jsize)bytes);
     if (array != NULL) {
       (*env)->SetByteArrayRegion(env, array, 0, (jsize)bytes, output);
@@ -130,7 +138,7 @@ static void complete(void* future, int kind, int detail, const void* output, siz
   /* Also when there was no memory for the array: then with that. */
   jthrowable failure = (*env)->ExceptionOccurred(env);
   (*env)->ExceptionClear(env);
-  if (kind != FREEHOLD_OK) failure = task_failed(env, kind, detail);
+  if (kind != FREEHOLD_PROCESS_OK) failure = task_failed(env, kind, detail);
   if (failure != NULL)
     (*env)->CallBooleanMethod(env, future,
                               (*env)->GetMethodID(env, class, "completeExceptionally", "(Ljava/lang/Throwable;)Z"), failure);
@@ -144,12 +152,12 @@ JNIEXPORT void JNICALL Java_ProcessPool_submit(JNIEnv* env, jclass self, jlong p
   const jsize bytes = (*env)->GetArrayLength(env, input);
   jbyte* data = (*env)->GetByteArrayElements(env, input, NULL);
   if (data == NULL) return;
-  freehold_task* task = NULL;
-  const int refused = freehold_pool_submit(pool_of(pool), data, (size_t)bytes, FREEHOLD_FOR_EVER, &task);
+  freehold_process_task_t* task = NULL;
+  const int refused = freehold_process_pool_submit(pool_of(pool), data, (size_t)bytes, NULL, &task);
   (*env)->ReleaseByteArrayElements(env, input, data, JNI_ABORT);
   jobject kept = (*env)->NewGlobalRef(env, future);
-  if (refused == FREEHOLD_OK)
-    freehold_task_then(task, complete, kept);
+  if (refused == FREEHOLD_PROCESS_OK)
+    freehold_process_task_then(task, complete, kept);
   else
     complete(kept, refused, 0, NULL, 0);
 }
@@ -157,5 +165,5 @@ JNIEXPORT void JNICALL Java_ProcessPool_submit(JNIEnv* env, jclass self, jlong p
 JNIEXPORT void JNICALL Java_ProcessPool_close(JNIEnv* env, jclass self, jlong pool) {
   (void)env;
   (void)self;
-  freehold_pool_close(pool_of(pool));
+  freehold_process_pool_destroy(pool_of(pool));
 }

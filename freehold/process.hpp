@@ -3,7 +3,7 @@
 //
 //   #include "freehold/process.hpp"
 //
-//   freehold::ProcessPool pool({.component = "./slow.so", .limit = std::chrono::seconds(5)});
+//   freehold::ProcessPool pool({.component = "./slow.so", .run_timeout = std::chrono::seconds(5)});
 //   freehold::process::Result result = pool.call("some input");      // or submit(), from any thread
 //   if (result.ok()) use(result.text()); else complain(text(result.failure()));
 //

@@ -32,7 +32,7 @@ ProcessPoolOptions options() {
   how.component = FREEHOLD_ECHO;
   how.worker_program = FREEHOLD_WORKER_PROGRAM;
   how.max_workers = how.min_workers = kWorkers;
-  how.max_input = how.max_output = kBytes;
+  how.max_input_bytes = how.max_output_bytes = kBytes;
   return how;
 }
 
@@ -126,6 +126,6 @@ int main(int argc, char** argv) {
                 "\n",
                 kClients, kWorkers, under_way, rate);
   }
-  std::fprintf(stderr, "%s\n", pool.status().c_str());
+  std::fprintf(stderr, "%s\n", text(pool.stats()).c_str());
   return 0;
 }

@@ -47,8 +47,8 @@ struct Job {
 ProcessPoolOptions exec_pool(ProcessPoolOptions pool) {
   pool.command = {find_worker_program(), process::kExecWorker};
   pool.max_workers = pool.max_workers != 0 ? pool.max_workers : std::max(1u, std::thread::hardware_concurrency());
-  pool.entries = std::max(pool.entries, 2 * pool.max_workers);
-  pool.attempts = 1;
+  pool.max_open_tasks = std::max(pool.max_open_tasks, 2 * pool.max_workers);
+  pool.max_attempts = 1;
   return pool;
 }
 
@@ -64,7 +64,7 @@ class Exec {
     pool_.emplace(exec_pool(settings.pool));
     if (const std::string error = pool_->error(); !error.empty()) throw Failure(kExitExecError, error);
     submission_ = pool_->defaults();
-    submission_.wait_while_full = 0ns;
+    submission_.submit_timeout = 0ns;
   }
 
   int run() {
@@ -163,7 +163,7 @@ class Exec {
     if (job.future.submit_error() == process::SubmitError::kTooLarge)
       end(job, {.exit_value = -1, .command = {}},
           fmt::format("freehold: job {}: its command is longer than --max-input {}\n", job.number,
-                      settings_.pool.max_input));
+                      settings_.pool.max_input_bytes));
     else if (!job.future.valid())
       note_broken();
     return true;
@@ -191,7 +191,7 @@ class Exec {
       const bool too_long = result.failure() == process::Failure{process::FailureKind::kComponent, process::kJobTooLong};
       return end(job, {.exit_value = -1, .signal = too_long ? 0 : SIGKILL, .command = {}},
                  too_long ? fmt::format("freehold: job {}: it printed more than --max-output {}\n", job.number,
-                                        settings_.pool.max_output)
+                                        settings_.pool.max_output_bytes)
                           : fmt::format("freehold: job {}: {}\n", job.number, text(result.failure())));
     }
     std::memcpy(&ran, result.bytes().data(), sizeof ran);

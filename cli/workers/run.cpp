@@ -93,13 +93,13 @@ class Run {
  public:
   explicit Run(const Settings& settings)
       : settings_(settings),
-        reader_(open_tasks(settings.tasks), settings.framing, settings.pool.max_input),
+        reader_(open_tasks(settings.tasks), settings.framing, settings.pool.max_input_bytes),
         output_(take_standard_output()),
         interrupts_(std::in_place),
         pool_(settings.pool) {
     if (const std::string error = pool_.error(); !error.empty()) throw Failure(kExitRefused, error);
     submission_ = pool_.defaults();
-    submission_.wait_while_full = process::Nanoseconds(0);
+    submission_.submit_timeout = process::Nanoseconds(0);
   }
 
   Results run() {
@@ -147,7 +147,7 @@ class Run {
     const auto now = Clock::now();
     if (now < next_poll_) return true;
     next_poll_ = now + kPollInterval;
-    if (progress_.is_shown()) progress_.show(pool_.status());
+    if (progress_.is_shown()) progress_.show(text(pool_.stats()));
     return interrupts_->arrived() == 0;
   }
 
@@ -169,7 +169,7 @@ class Run {
         if (future.submit_error() == process::SubmitError::kNoWorker) return note_broken();
         failure = future.submit_error() == process::SubmitError::kNoMemory
                       ? text(process::failure_of(process::SubmitError::kNoMemory))
-                      : fmt::format("it is longer than --max-input {}", settings_.pool.max_input);
+                      : fmt::format("it is longer than --max-input {}", settings_.pool.max_input_bytes);
       }
       has_next_ = false;
       entries_.push_back({.number = read_, .future = std::move(future), .output = {}, .failure = std::move(failure)});
@@ -191,7 +191,7 @@ class Run {
       entry.output = result.text();
       held_bytes_ += entry.output.size();
     } else {
-      entry.failure = reason(result.failure(), settings_.pool.attempts);
+      entry.failure = reason(result.failure(), settings_.pool.max_attempts);
     }
     return true;
   }

@@ -41,7 +41,7 @@ int serve(ServeSettings settings) {
     pollfd files[]{{socket.fd(), POLLIN, 0}, {interrupts->fd(), POLLIN, 0}};
     ::poll(files, 2, progress.is_shown() ? kStatusInterval : -1);
     for (int peer = -1; (peer = socket.accept()) >= 0;) pool.serve(peer);
-    if (progress.is_shown()) progress.show(pool.status());
+    if (progress.is_shown()) progress.show(text(pool.stats()));
   }
   const int signal = interrupts->arrived();
   interrupts.reset();  // the next Ctrl-C ends this process at once; its workers go with it

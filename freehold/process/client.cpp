@@ -34,7 +34,8 @@ Callbacks& Client::callbacks() {
   return *callbacks_;
 }
 
-Future Client::submit(std::span<const std::byte> input, const TaskOptions& options) noexcept {
+Future Client::submit(Input task, const TaskOptions& options) noexcept {
+  const std::span<const std::byte> input = task.bytes();
   if (input.size() > table_.shape().max_input) {
     refused_.fetch_add(1, std::memory_order_relaxed);
     return Future(SubmitError::kTooLarge);
@@ -54,7 +55,7 @@ Draft Client::draft(const TaskOptions& options) noexcept {
   const std::uint64_t begun = now();
   const bool gone = table_.closed() || pool_is_gone();
   SubmitError error = gone ? SubmitError::kNoWorker : SubmitError::kFull;
-  const std::optional<Ticket> ticket = gone ? std::nullopt : acquire(options.wait_while_full, error);
+  const std::optional<Ticket> ticket = gone ? std::nullopt : acquire(options.submit_timeout, error);
   if (ticket) return {EntryHandle(*this, *ticket, begun), options};
   refused_.fetch_add(1, std::memory_order_relaxed);
   return Draft(error);

@@ -47,17 +47,10 @@ class Client {
   Client& operator=(const Client&) = delete;
 
   /// Gives a task to the workers.
-  /// @param input    copied into the table
-  /// @param options  limits, priority and retries of this task
+  /// @param task     text or bytes; copied into the table
+  /// @param options  timeouts, priority and retries of this task
   /// Returns: the task. Errors: a future that is not valid(); its submit_error() says why.
-  [[nodiscard]] Future submit(std::span<const std::byte> input, const TaskOptions& options = {}) noexcept;
-  /// The same, of text.
-  /// @param input    copied into the table
-  /// @param options  limits, priority and retries of this task
-  /// Returns: the task. Errors: a future that is not valid(); its submit_error() says why.
-  [[nodiscard]] Future submit(std::string_view input, const TaskOptions& options = {}) noexcept {
-    return submit(std::as_bytes(std::span(input)), options);
-  }
+  [[nodiscard]] Future submit(Input task, const TaskOptions& options = {}) noexcept;
   /// Submits the inputs in order, until one is not accepted.
   /// @param inputs   one for each task
   /// @param futures  receives the tasks. Pre: as many as inputs

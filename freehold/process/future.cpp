@@ -28,13 +28,13 @@ Result::~Result() {
   if (entry_.client != nullptr) entry_.client->release(entry_.ticket);
 }
 
-bool Future::wait_for(Nanoseconds time) noexcept {
+bool Future::wait_for(Nanoseconds timeout) noexcept {
   Client* const client = entry_.client;
   if (client == nullptr) return true;
   const Ticket ticket = entry_.ticket;
   const auto over = [client, ticket] { return client->is_over(ticket); };
-  if (over() || (time.count() > 0 && t_spin.until(over))) return true;
-  const std::uint64_t end = deadline_of(time);
+  if (over() || (timeout.count() > 0 && t_spin.until(over))) return true;
+  const std::uint64_t end = deadline_of(timeout);
   while (!over()) {
     const std::uint64_t left = left_until(end);
     if (left == 0) return false;
@@ -115,14 +115,14 @@ Future Draft::submit(std::size_t bytes) noexcept {
   if (bytes > client.table_.shape().max_input) return Future(SubmitError::kTooLarge);
   const RetryOptions& retry = options_.retry;
   TaskParameters parameters{
-      .limit = nanoseconds_of(options_.limit),
-      .attempts = options_.attempts,
+      .limit = nanoseconds_of(options_.run_timeout),
+      .attempts = options_.max_attempts,
       .priority = options_.priority,
       .submitted = entry_.begun,
-      .retry = {.codes = retry.codes, .attempts = retry.attempts, .delay_ms = milliseconds_of(retry.delay, UINT32_MAX)}};
-  if (const std::uint64_t within = nanoseconds_of(options_.within); within != 0) {
+      .retry = {.codes = retry.codes, .attempts = retry.max_attempts, .delay_ms = milliseconds_of(retry.delay, UINT32_MAX)}};
+  if (const std::uint64_t within = nanoseconds_of(options_.total_timeout); within != 0) {
     parameters.expires = entry_.begun + within;
-    parameters.within_ms = milliseconds_of(options_.within, INT32_MAX);
+    parameters.within_ms = milliseconds_of(options_.total_timeout, INT32_MAX);
   }
   if (client.table_.submit(entry_.ticket, client.slot_, bytes, parameters) == Submitted::kNotifySupervisor)
     notify(client.wakeup_fd_);

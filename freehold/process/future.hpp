@@ -105,11 +105,11 @@ class Future {
   [[nodiscard]] std::uint64_t id() const noexcept { return id_of(entry_.ticket); }
 
   /// Waits until the task is over.
-  /// @param time  at most so long
+  /// @param timeout  at most so long
   /// Returns: whether it is over; true without a task.
-  bool wait_for(Nanoseconds time) noexcept;
+  bool wait_for(Nanoseconds timeout) noexcept;
   /// Waits until the task is over.
-  void wait() noexcept { wait_for(kWaitForEver); }
+  void wait() noexcept { wait_for(kNoLimit); }
   /// Waits for the result and takes it; !valid() afterwards.
   /// Returns: the result; without a task a failure, kRefused or kNoWorker.
   [[nodiscard]] Result get() noexcept;
@@ -175,7 +175,7 @@ class Draft {
   [[nodiscard]] bool valid() const noexcept { return entry_.client != nullptr; }
   /// Returns: why there is no place; kNone if there is one.
   [[nodiscard]] SubmitError submit_error() const noexcept { return submit_error_; }
-  /// Returns: max_input bytes to write the input into, with old data in them; empty unless valid().
+  /// Returns: max_input_bytes to write the input into, with old data in them; empty unless valid().
   [[nodiscard]] std::span<std::byte> room() const noexcept;
   /// Submits the first `bytes` of room(); !valid() afterwards.
   /// @param bytes  the length of the input

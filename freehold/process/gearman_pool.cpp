@@ -51,7 +51,7 @@ using namespace process::gearman;
 // Invariant: idle threads + tasks in waiting_ >= threads needed; used_ is the tasks whose futures are valid.
 struct GearmanPool::Dispatcher {
   Dispatcher(const GearmanPoolOptions& options, std::vector<Server> servers)
-      : options_(options), servers_(std::move(servers)), connections_(std::max(options.connections, 1u)) {
+      : options_(options), servers_(std::move(servers)), connections_(std::max(options.max_connections, 1u)) {
     std::uint64_t random[2] = {};
     if (::getrandom(random, sizeof random, 0) != sizeof random) random[0] = now(), random[1] = identity_of(0);
     char text[40];
@@ -73,13 +73,13 @@ struct GearmanPool::Dispatcher {
       refused_.fetch_add(1, std::memory_order_relaxed);
       return GearmanFuture(why);
     };
-    if (input.size() > options_.max_input) return refuse(SubmitError::kTooLarge);
+    if (input.size() > options_.max_input_bytes) return refuse(SubmitError::kTooLarge);
     std::unique_lock guard(lock_);
-    if (!wait_until(space_, guard, options.wait_while_full, [this] { return used_ < options_.entries; }))
+    if (!wait_until(space_, guard, options.submit_timeout, [this] { return used_ < options_.max_open_tasks; }))
       return refuse(SubmitError::kFull);
     ++used_;
     TaskHeader header;
-    header.limit = static_cast<std::uint64_t>(std::max<long>(options.limit.count(), 0));
+    header.limit = static_cast<std::uint64_t>(std::max<long>(options.run_timeout.count(), 0));
     auto task = std::make_shared<GearmanTask>(*this, id_ + std::to_string(++submitted_), with_header(header, input));
     waiting_.push_back(task);
     if (waiting_.size() > idle_ && threads_.size() < connections_) {
@@ -113,7 +113,7 @@ struct GearmanPool::Dispatcher {
       stats.waiting = static_cast<std::uint32_t>(waiting_.size());
       stats.running = static_cast<std::uint32_t>(threads_.size() - idle_);
     }
-    stats.entries = options_.entries;
+    stats.max_open_tasks = options_.max_open_tasks;
     stats.resubmitted = resubmitted_.load(std::memory_order_relaxed);
     stats.tasks.failed = failed_.load(std::memory_order_relaxed);
     stats.tasks.refused = refused_.load(std::memory_order_relaxed);
@@ -126,7 +126,7 @@ struct GearmanPool::Dispatcher {
 
  private:
   void run(std::size_t number) {
-    Connection connection(servers_, options_.function, number, options_.host_check);
+    Connection connection(servers_, options_.function, number, options_.host_check_interval);
     while (const std::shared_ptr<GearmanTask> task = next()) {
       Failure failure = deliver(*task, connection);
       const std::lock_guard guard(task->lock);
@@ -167,7 +167,7 @@ struct GearmanPool::Dispatcher {
         without_server_since = now();
       }
       connection.next_server();
-      if (unwanted() || now() - without_server_since > static_cast<std::uint64_t>(options_.without_server.count()))
+      if (unwanted() || now() - without_server_since > static_cast<std::uint64_t>(options_.server_timeout.count()))
         return {FailureKind::kNoWorker, 0};
       if (tries % servers_.size() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
@@ -203,10 +203,10 @@ GearmanFuture& GearmanFuture::operator=(GearmanFuture&& other) noexcept {
   return *this;
 }
 
-bool GearmanFuture::wait_for(Nanoseconds time) {
+bool GearmanFuture::wait_for(Nanoseconds timeout) {
   if (task_ == nullptr) return true;
   std::unique_lock guard(task_->lock);
-  return wait_until(task_->ended, guard, time, [this] { return task_->over; });
+  return wait_until(task_->ended, guard, timeout, [this] { return task_->over; });
 }
 
 GearmanResult GearmanFuture::get() {
@@ -230,16 +230,16 @@ void GearmanFuture::cancel() {
 }  // namespace process
 
 GearmanPool::GearmanPool(const GearmanPoolOptions& options) {
-  defaults_.limit = options.limit;
+  defaults_.run_timeout = options.run_timeout;
   std::optional<std::vector<Server>> servers = parse_servers(options.servers, error_);
-  if (servers && (options.function.empty() || options.entries == 0)) error_ = "no function, or no entry";
+  if (servers && (options.function.empty() || options.max_open_tasks == 0)) error_ = "no function, or no entry";
   if (ok()) dispatcher_ = std::make_unique<Dispatcher>(options, *std::move(servers));
 }
 
 GearmanPool::~GearmanPool() = default;
 
-GearmanFuture GearmanPool::submit(std::span<const std::byte> input, const TaskOptions& options) {
-  return dispatcher_ ? dispatcher_->submit(input, options) : GearmanFuture(SubmitError::kNoWorker);
+GearmanFuture GearmanPool::submit(Input input, const TaskOptions& options) {
+  return dispatcher_ ? dispatcher_->submit(input.bytes(), options) : GearmanFuture(SubmitError::kNoWorker);
 }
 
 std::size_t GearmanPool::submit_all(std::span<const std::span<const std::byte>> inputs, std::span<GearmanFuture> futures) {
@@ -251,20 +251,19 @@ std::size_t GearmanPool::submit_all(std::span<const std::span<const std::byte>> 
   return n;
 }
 
-GearmanResult GearmanPool::call(std::string_view input) {
-  GearmanFuture future = submit(input);
+GearmanResult GearmanPool::call(Input input, const TaskOptions& options) {
+  GearmanFuture future = submit(input, options);
   return future.valid() ? future.get() : GearmanResult(Failure{FailureKind::kNoWorker, 0});
 }
 
 GearmanPoolStats GearmanPool::stats() const { return dispatcher_ ? dispatcher_->stats() : GearmanPoolStats{}; }
 
-std::string GearmanPool::status() const {
-  const GearmanPoolStats s = stats();
+std::string text(const GearmanPoolStats& s) {
   char line[256];
   const int used = std::snprintf(
       line, sizeof line,
       "waiting %u, running %u of %u; %llu done, %llu failed, %llu refused; median %.0f us, 99%% %.0f us; %llu resubmitted",
-      s.waiting, s.running, s.entries, static_cast<unsigned long long>(s.tasks.delivered),
+      s.waiting, s.running, s.max_open_tasks, static_cast<unsigned long long>(s.tasks.delivered),
       static_cast<unsigned long long>(s.tasks.failed), static_cast<unsigned long long>(s.tasks.refused),
       static_cast<double>(s.tasks.median) / 1e3, static_cast<double>(s.tasks.p99) / 1e3,
       static_cast<unsigned long long>(s.resubmitted));

@@ -83,11 +83,11 @@ class GearmanFuture {
   /// Returns: why submit() made no task; kNone if it made one.
   [[nodiscard]] SubmitError submit_error() const noexcept { return submit_error_; }
   /// Waits until the task is over.
-  /// @param time  at most so long
+  /// @param timeout  at most so long
   /// Returns: whether it is over; true without a task.
-  bool wait_for(Nanoseconds time);
+  bool wait_for(Nanoseconds timeout);
   /// Waits until the task is over.
-  void wait() { wait_for(kWaitForEver); }
+  void wait() { wait_for(kNoLimit); }
   /// Waits for the result and takes it; !valid() afterwards.
   /// Returns: the result; without a task a failure, kRefused or kNoWorker.
   [[nodiscard]] GearmanResult get();
@@ -107,23 +107,27 @@ struct GearmanPoolOptions {
   std::vector<std::string> servers;   ///< "host:port", "host" (port 4730) or "[address]:port"
   std::string function = "freehold";  ///< the component's name among the servers' jobs
   /// Tasks that the servers know of at a time; at least as many as all machines have slots.
-  unsigned connections = 64;
-  std::uint32_t entries = 256;        ///< tasks at a time, from submit() until their result is got
-  std::uint64_t max_input = 1 << 20;  ///< bytes; at most the supervisors' max_input
-  process::Nanoseconds limit{0};      ///< time limit of one run, unless the task has its own; 0: none
-  process::Nanoseconds without_server{std::chrono::seconds(30)};  ///< then a task that no server accepts fails
+  unsigned max_connections = 64;
+  std::uint32_t max_open_tasks = 256;       ///< tasks at a time, from submit() until their result is got
+  std::uint64_t max_input_bytes = 1 << 20;  ///< at most the supervisors' max_input_bytes
+  process::Nanoseconds run_timeout{0};      ///< time limit of one run, unless the task has its own; 0: none
+  process::Nanoseconds server_timeout{std::chrono::seconds(30)};  ///< then a task that no server accepts fails
   /// While a task waits for its answer: how often a connection checks whether the server's host is there; 0: never.
-  process::Nanoseconds host_check{std::chrono::seconds(5)};
+  process::Nanoseconds host_check_interval{std::chrono::seconds(5)};
 };
 
 /// The figures of one pool.
 struct GearmanPoolStats {
-  process::ClientStats tasks;     ///< of this pool
-  std::uint32_t waiting = 0;      ///< tasks that no server has yet
-  std::uint32_t running = 0;      ///< tasks that a server has
-  std::uint32_t entries = 0;      ///< tasks that there is room for
-  std::uint64_t resubmitted = 0;  ///< tasks that went to another server because theirs was lost
+  process::ClientStats tasks;        ///< of this pool
+  std::uint32_t waiting = 0;         ///< tasks that no server has yet
+  std::uint32_t running = 0;         ///< tasks that a server has
+  std::uint32_t max_open_tasks = 0;  ///< tasks that there is room for
+  std::uint64_t resubmitted = 0;     ///< tasks that went to another server because theirs was lost
 };
+
+/// @param stats  the figures
+/// Returns: one line for people.
+[[nodiscard]] std::string text(const GearmanPoolStats& stats);
 
 /// Runs tasks on the machines behind some Gearman job servers.
 class GearmanPool {
@@ -136,31 +140,29 @@ class GearmanPool {
   GearmanPool(const GearmanPool&) = delete;
   GearmanPool& operator=(const GearmanPool&) = delete;
 
-  /// Returns: whether the options make sense. A server that is not there may still come, see without_server.
+  /// Returns: whether the options make sense. A server that is not there may still come, see server_timeout.
   [[nodiscard]] bool ok() const { return error_.empty(); }
   /// Returns: what is wrong with the options, in one line; empty if ok().
   [[nodiscard]] const std::string& error() const { return error_; }
 
   /// Submits a task with defaults().
-  /// @param input  copied
+  /// @param input  text or bytes; copied
   /// Returns: the task. Errors: a future that is not valid(); its submit_error() says why.
-  [[nodiscard]] process::GearmanFuture submit(std::span<const std::byte> input) { return submit(input, defaults_); }
-  /// The same, of text.
-  /// @param input  copied
-  /// Returns: the task. Errors: as above.
-  [[nodiscard]] process::GearmanFuture submit(std::string_view input) { return submit(input, defaults_); }
+  [[nodiscard]] process::GearmanFuture submit(process::Input input) { return submit(input, defaults_); }
   /// The same with options of its own.
-  /// @param input    copied
-  /// @param options  of this task; only `limit` and `wait_while_full` count
+  /// @param input    text or bytes; copied
+  /// @param options  of this task; only `run_timeout` and `submit_timeout` count
   /// Returns: the task. Errors: as above.
-  [[nodiscard]] process::GearmanFuture submit(std::span<const std::byte> input, const process::TaskOptions& options);
-  /// The same, of text, with options of its own.
-  /// @param input    copied
-  /// @param options  of this task; only `limit` and `wait_while_full` count
-  /// Returns: the task. Errors: as above.
-  [[nodiscard]] process::GearmanFuture submit(std::string_view input, const process::TaskOptions& options) {
-    return submit(std::as_bytes(std::span(input)), options);
-  }
+  [[nodiscard]] process::GearmanFuture submit(process::Input input, const process::TaskOptions& options);
+  /// Submits a task and waits for its result.
+  /// @param input  text or bytes; copied
+  /// Returns: the result; kNoWorker if the task was not accepted.
+  [[nodiscard]] process::GearmanResult call(process::Input input) { return call(input, defaults_); }
+  /// The same with options of its own.
+  /// @param input    text or bytes; copied
+  /// @param options  of this task; only `run_timeout` and `submit_timeout` count
+  /// Returns: the result; kNoWorker if the task was not accepted.
+  [[nodiscard]] process::GearmanResult call(process::Input input, const process::TaskOptions& options);
   /// Submits the inputs in order, until one is not accepted.
   /// @param inputs   one for each task
   /// @param futures  receives the tasks. Pre: as many as inputs
@@ -168,15 +170,9 @@ class GearmanPool {
   std::size_t submit_all(std::span<const std::span<const std::byte>> inputs, std::span<process::GearmanFuture> futures);
   /// Returns: the options that submit() uses if it gets none.
   [[nodiscard]] const process::TaskOptions& defaults() const noexcept { return defaults_; }
-  /// Submits a task and waits for its result.
-  /// @param input  copied
-  /// Returns: the result; kNoWorker if the task was not accepted.
-  [[nodiscard]] process::GearmanResult call(std::string_view input);
 
   /// Returns: the figures of this pool.
   [[nodiscard]] GearmanPoolStats stats() const;
-  /// Returns: the figures in one line for people.
-  [[nodiscard]] std::string status() const;
 
   struct Dispatcher;  // the threads that carry the tasks
 
@@ -190,10 +186,10 @@ class GearmanPool {
 struct GearmanSupervisorOptions {
   std::vector<std::string> servers;   ///< as GearmanPoolOptions::servers
   std::string function = "freehold";  ///< as GearmanPoolOptions::function
-  /// The machine's pool: max_workers is the number of slots; `limit` is ignored, since each task brings its client's.
+  /// The machine's pool: max_workers is the number of slots; `run_timeout` is ignored, since each task brings its client's.
   ProcessPoolOptions workers;
   /// Bytes of the latest answers, for a client that did not get one and asks again.
-  std::uint64_t kept_answers = 16 << 20;
+  std::uint64_t max_kept_bytes = 16 << 20;
 };
 
 /// The figures of one machine.

@@ -96,8 +96,8 @@ unsigned slots_of(const ProcessPoolOptions& options) {
   return std::min(options.max_workers != 0 ? options.max_workers : 2 * os::usable_cpus().cpus, TaskWord::kMaxWorkers);
 }
 ProcessPoolOptions pool_options(ProcessPoolOptions options) {
-  options.max_workers = options.entries = slots_of(options);
-  options.client_processes = 0;
+  options.max_workers = options.max_open_tasks = slots_of(options);
+  options.max_clients = 0;
   return options;
 }
 
@@ -106,7 +106,10 @@ ProcessPoolOptions pool_options(ProcessPoolOptions options) {
 // A slot is a thread that takes one job at a time by a connection of its own to each server.
 struct GearmanSupervisor::Slots {
   Slots(const GearmanSupervisorOptions& options, std::vector<Server> servers)
-      : options_(options), servers_(std::move(servers)), runs_(options.kept_answers), pool_(pool_options(options.workers)) {
+      : options_(options),
+        servers_(std::move(servers)),
+        runs_(options.max_kept_bytes),
+        pool_(pool_options(options.workers)) {
     const BlockedSignals blocked;
     for (unsigned i = 0; pool_.error().empty() && i < slots_of(options.workers); ++i)
       threads_.emplace_back([this, i] { run(i); });
@@ -203,7 +206,7 @@ struct GearmanSupervisor::Slots {
 
   // None if no worker of this machine can run it, or it is too late.
   std::optional<std::string> answer(std::span<const std::byte> input, std::uint64_t limit) {
-    Future future = pool_.submit(input, {.limit = Nanoseconds(limit), .wait_while_full = kWaitForEver});
+    Future future = pool_.submit(input, {.run_timeout = Nanoseconds(limit), .submit_timeout = kNoLimit});
     if (!future.valid()) {
       if (future.submit_error() != SubmitError::kTooLarge) return std::nullopt;
       AnswerHeader header;

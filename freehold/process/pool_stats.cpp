@@ -23,7 +23,7 @@ void for_each_figure(const ProcessPoolStats& stats, Visit visit) {
   visit("tasks_retried", stats.workers.retried, true, "Times that a task went on because its component refused it");
   visit("tasks_waiting", stats.waiting, false, "Tasks that wait for a worker");
   visit("tasks_running", stats.running, false, "Tasks that run");
-  visit("entries", stats.entries, false, "Tasks that there is room for");
+  visit("max_open_tasks", stats.max_open_tasks, false, "Tasks that there is room for");
   visit("workers_live", stats.workers.live, false, "Worker processes");
   visit("workers_started", stats.workers.started, true, "Worker processes that were started");
   visit("tables_damaged", stats.workers.damaged, true, "Times that a component wrote into the table");
@@ -47,10 +47,10 @@ std::string text(const ProcessPoolStats& s) {
       std::snprintf(line, sizeof line,
                     "waiting %u, running %u of %u; %u workers; %llu done, %llu failed, %llu refused; median %.0f us, "
                     "99%% %.0f us; %llu handed on; ended:",
-                    s.waiting, s.running, s.entries, s.workers.live, static_cast<unsigned long long>(s.tasks.delivered),
-                    static_cast<unsigned long long>(s.tasks.failed), static_cast<unsigned long long>(s.tasks.refused),
-                    static_cast<double>(s.tasks.median) / 1e3, static_cast<double>(s.tasks.p99) / 1e3,
-                    static_cast<unsigned long long>(s.workers.handed_on));
+                    s.waiting, s.running, s.max_open_tasks, s.workers.live,
+                    static_cast<unsigned long long>(s.tasks.delivered), static_cast<unsigned long long>(s.tasks.failed),
+                    static_cast<unsigned long long>(s.tasks.refused), static_cast<double>(s.tasks.median) / 1e3,
+                    static_cast<double>(s.tasks.p99) / 1e3, static_cast<unsigned long long>(s.workers.handed_on));
   std::string text(line, static_cast<std::size_t>(used));
   for (std::size_t i = 0; i < kExitReasons; ++i) {
     if (s.workers.ended[i] == 0) continue;

@@ -41,7 +41,7 @@ struct ProcessPoolStats {
   process::SupervisorStats workers;  ///< of the supervisor
   std::uint32_t waiting = 0;         ///< tasks that wait for a worker
   std::uint32_t running = 0;         ///< tasks that run
-  std::uint32_t entries = 0;         ///< tasks that the table has room for
+  std::uint32_t max_open_tasks = 0;  ///< tasks that the table has room for
 };
 
 /// @param stats  the figures
@@ -53,6 +53,7 @@ struct ProcessPoolStats {
 /// @param stats   the figures
 /// @param prefix  of each metric's name
 /// Returns: Prometheus' text format (exposition format 0.0.4).
-[[nodiscard]] std::string prometheus_text(const ProcessPoolStats& stats, const std::string& prefix = "freehold_pool");
+[[nodiscard]] std::string prometheus_text(const ProcessPoolStats& stats,
+                                          const std::string& prefix = "freehold_process_pool");
 
 }  // namespace freehold

@@ -104,15 +104,15 @@ SupervisorOptions supervisor_options(const ProcessPoolOptions& options, const ch
   made.max_workers =
       std::min(options.max_workers != 0 ? options.max_workers : 2 * os::usable_cpus().cpus, TaskWord::kMaxWorkers);
   made.min_workers = options.min_workers;
-  made.attempts = std::clamp(options.attempts, 1u, TaskWord::kMaxAttempts);
+  made.attempts = std::clamp(options.max_attempts, 1u, TaskWord::kMaxAttempts);
   made.log = options.log;
   made.keep_standard_error = options.keep_standard_error;
-  made.load_limit = nanoseconds_of(options.load_limit);
-  made.limits = {.idle = nanoseconds_of(options.idle),
+  made.load_limit = nanoseconds_of(options.load_timeout);
+  made.limits = {.idle = nanoseconds_of(options.idle_timeout),
                  .max_age = nanoseconds_of(options.max_age),
                  .max_tasks = options.max_tasks,
-                 .max_rss = options.max_rss};
-  made.kill_rss = options.kill_rss;
+                 .max_rss = options.max_rss_bytes};
+  made.kill_rss = options.kill_rss_bytes;
   made.memory_cgroup = options.memory_cgroup;
   made.confinement = options.confinement;
   for (std::vector<std::string>* paths : {&made.confinement.readable, &made.confinement.writable})
@@ -125,21 +125,21 @@ SupervisorOptions supervisor_options(const ProcessPoolOptions& options, const ch
 std::string wrong_with(const SupervisorOptions& options, const TableShape& shape) {
   if (options.command.empty()) return "neither a component nor a command";
   if (Table::bytes(shape) == 0) return "a table of that shape cannot be";
-  if (!options.memory_cgroup.empty() && options.kill_rss == 0) return "a memory cgroup needs a limit, kill_rss";
+  if (!options.memory_cgroup.empty() && options.kill_rss == 0) return "memory_cgroup needs kill_rss_bytes";
   return "";
 }
 
 }  // namespace
 
 ProcessPool::ProcessPool(const ProcessPoolOptions& options, const char* header) {
-  defaults_.limit = options.limit;
+  defaults_.run_timeout = options.run_timeout;
   defaults_.retry = options.retry;
   SupervisorOptions supervision = supervisor_options(options, header);
-  const TableShape shape{.entries = options.entries,
+  const TableShape shape{.entries = options.max_open_tasks,
                          .workers = supervision.max_workers,
-                         .clients = std::min(options.client_processes, TaskWord::kMaxClients - 1) + 1,
-                         .max_input = options.max_input,
-                         .max_output = options.max_output};
+                         .clients = std::min(options.max_clients, TaskWord::kMaxClients - 1) + 1,
+                         .max_input = options.max_input_bytes,
+                         .max_output = options.max_output_bytes};
   setup_error_ = wrong_with(supervision, shape);
   if (!setup_error_.empty()) return;
   memory_ = SharedMemory::create("freehold tasks", Table::bytes(shape));
@@ -169,7 +169,7 @@ bool ProcessPool::ok() const {
 }
 std::string ProcessPool::error() const { return supervisor_ ? supervisor_->broken() : setup_error_; }
 
-Future ProcessPool::submit(std::span<const std::byte> input, const TaskOptions& options) {
+Future ProcessPool::submit(Input input, const TaskOptions& options) {
   return accepts() ? client_->submit(input, options) : Future(SubmitError::kNoWorker);
 }
 Draft ProcessPool::draft(const TaskOptions& options) {
@@ -179,11 +179,11 @@ bool ProcessPool::accepts() const noexcept {
   return supervisor_ && !supervisor_->is_broken() && !draining_.load(std::memory_order_relaxed);
 }
 
-bool ProcessPool::drain(Nanoseconds time) {
+bool ProcessPool::drain(Nanoseconds timeout) {
   draining_.store(true);
   if (!supervisor_) return true;
   const Table& table = client_->table();
-  const std::uint64_t end = deadline_of(time);
+  const std::uint64_t end = deadline_of(timeout);
   for (;;) {
     if (table.open_of(std::nullopt) == 0) return true;
     if (left_until(end) == 0) return false;
@@ -195,8 +195,6 @@ bool ProcessPool::drain(Nanoseconds time) {
 std::size_t ProcessPool::submit_all(std::span<const std::span<const std::byte>> inputs, std::span<Future> futures) {
   return accepts() ? client_->submit_all(inputs, futures, defaults_) : 0;
 }
-
-Result ProcessPool::call(std::string_view input) { return submit(input).get(); }
 
 void ProcessPool::serve(int socket) {
   if (supervisor_)
@@ -213,11 +211,9 @@ ProcessPoolStats ProcessPool::stats() const {
   stats.workers = supervisor_->stats();
   stats.waiting = table.waiting();
   stats.running = table.count(TaskState::kRunning);
-  stats.entries = table.shape().entries;
+  stats.max_open_tasks = table.shape().entries;
   return stats;
 }
-
-std::string ProcessPool::status() const { return text(stats()); }
 
 std::vector<int> ProcessPool::worker_pids() const { return supervisor_ ? supervisor_->pids() : std::vector<int>{}; }
 

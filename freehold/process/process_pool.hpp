@@ -42,26 +42,27 @@ class Supervisor;
 
 /// How a pool runs its workers. Either `component` or `command` is needed; everything else has a default.
 struct ProcessPoolOptions {
-  std::string component{};             ///< a shared object that exports freehold_run (component.h)
-  std::vector<std::string> command{};  ///< or a worker program (process::Worker) and its arguments
-  std::string worker_program{};        ///< loads the component; default: see find_worker_program()
-  unsigned max_workers = 0;            ///< 0: two for each CPU that this process may use (affinity and cgroup)
-  unsigned min_workers = 0;            ///< kept even when there is no work
-  std::uint32_t entries = 256;         ///< tasks at a time, waiting and running
-  std::uint64_t max_input = 1 << 20;   ///< bytes of one input; pages that are never used cost nothing
-  std::uint64_t max_output = 1 << 20;  ///< bytes of one output; likewise
-  unsigned client_processes = 63;      ///< other processes that may attach, see ProcessPool::serve()
-  unsigned attempts = 3;               ///< runs of a task whose workers die
-  process::Nanoseconds limit{0};       ///< time limit of one run, unless the task has its own; 0: none
-  process::RetryOptions retry{};       ///< for tasks that the component rejects, unless the task has its own
-  process::Nanoseconds load_limit{std::chrono::seconds(60)};  ///< a worker that has not started by then is killed; 0: never
-  process::Nanoseconds idle{std::chrono::seconds(10)};        ///< a worker without a task ends after so long; 0: never
-  process::Nanoseconds max_age{0};                            ///< a worker ends after so long, between two tasks; 0: never
-  std::uint64_t max_tasks = 0;                                ///< a worker ends after so many tasks; 0: never
-  std::uint64_t max_rss = 0;   ///< a worker ends between two tasks when it holds so many bytes; 0: never
-  std::uint64_t kill_rss = 0;  ///< a worker is killed, even in a task, when it holds so many bytes; 0: never
-  /// With kill_rss: a memory cgroup in which this user may make others. The kernel then holds each worker and its children
-  /// to the limit plus the room of one task. Without it, the pool checks its workers' memory 100 times a second.
+  std::string component{};                   ///< a shared object that exports freehold_run (component.h)
+  std::vector<std::string> command{};        ///< or a worker program (process::Worker) and its arguments
+  std::string worker_program{};              ///< loads the component; default: see find_worker_program()
+  unsigned max_workers = 0;                  ///< 0: two for each CPU that this process may use (affinity and cgroup)
+  unsigned min_workers = 0;                  ///< kept even when there is no work
+  std::uint32_t max_open_tasks = 256;        ///< tasks at a time, waiting and running
+  std::uint64_t max_input_bytes = 1 << 20;   ///< bytes of one input; pages that are never used cost nothing
+  std::uint64_t max_output_bytes = 1 << 20;  ///< bytes of one output; likewise
+  unsigned max_clients = 63;                 ///< other processes that may attach, see ProcessPool::serve()
+  unsigned max_attempts = 3;                 ///< runs of a task whose workers die
+  process::Nanoseconds run_timeout{0};       ///< time limit of one run, unless the task has its own; 0: none
+  process::RetryOptions retry{};             ///< for tasks that the component rejects, unless the task has its own
+  process::Nanoseconds load_timeout{
+      std::chrono::seconds(60)};  ///< a worker that has not started by then is killed; 0: never
+  process::Nanoseconds idle_timeout{std::chrono::seconds(10)};  ///< a worker without a task ends after so long; 0: never
+  process::Nanoseconds max_age{0};                              ///< a worker ends after so long, between two tasks; 0: never
+  std::uint64_t max_tasks = 0;                                  ///< a worker ends after so many tasks; 0: never
+  std::uint64_t max_rss_bytes = 0;   ///< a worker ends between two tasks when it holds so many bytes; 0: never
+  std::uint64_t kill_rss_bytes = 0;  ///< a worker is killed, even in a task, when it holds so many bytes; 0: never
+  /// With kill_rss_bytes: a memory cgroup in which this user may make others. The kernel then holds each worker and its
+  /// children to the limit plus the room of one task. Without it, the pool checks its workers' memory 100 times a second.
   std::string memory_cgroup{};
   process::Confinement confinement{};  ///< what workers may do
   /// Called by the pool's thread for every event; must return soon. Without it only damage is reported, on standard error.
@@ -82,41 +83,41 @@ class ProcessPool {
   ProcessPool& operator=(const ProcessPool&) = delete;
 
   /// Waits until a worker has answered, which it starts if none was started yet, or until it is known that none can.
-  /// Returns: whether one has, and workers can still be started. Cost: the start of a worker, the first time; load_limit at
-  /// most for one that does not answer. In the callback `log`, and in a child of fork, it does not wait.
+  /// Returns: whether one has, and workers can still be started. Cost: the start of a worker, the first time; load_timeout
+  /// at most for one that does not answer. In the callback `log`, and in a child of fork, it does not wait.
   [[nodiscard]] bool ok() const;
   /// Returns: why not, in one line; empty as far as nothing is known against it. Does not wait.
   [[nodiscard]] std::string error() const;
 
   /// Submits a task with defaults().
-  /// @param input  copied into the table
+  /// @param input  text or bytes; copied into the table
   /// Returns: the task. Errors: a future that is not valid(); its submit_error() says why.
-  [[nodiscard]] process::Future submit(std::span<const std::byte> input) { return submit(input, defaults_); }
-  /// The same, of text.
-  /// @param input  copied into the table
-  /// Returns: the task. Errors: as above.
-  [[nodiscard]] process::Future submit(std::string_view input) { return submit(input, defaults_); }
+  [[nodiscard]] process::Future submit(process::Input input) { return submit(input, defaults_); }
   /// The same with options of its own.
-  /// @param input    copied into the table
-  /// @param options  limits, priority and retries of this task
+  /// @param input    text or bytes; copied into the table
+  /// @param options  timeouts, priority and retries of this task
   /// Returns: the task. Errors: as above.
-  [[nodiscard]] process::Future submit(std::span<const std::byte> input, const process::TaskOptions& options);
-  /// The same, of text, with options of its own.
-  /// @param input    copied into the table
-  /// @param options  limits, priority and retries of this task
-  /// Returns: the task. Errors: as above.
-  [[nodiscard]] process::Future submit(std::string_view input, const process::TaskOptions& options) {
-    return submit(std::as_bytes(std::span(input)), options);
+  [[nodiscard]] process::Future submit(process::Input input, const process::TaskOptions& options);
+  /// Submits a task and waits for its result.
+  /// @param input  text or bytes; copied into the table
+  /// Returns: the result; kRefused or kNoWorker if the task was not accepted.
+  [[nodiscard]] process::Result call(process::Input input) { return call(input, defaults_); }
+  /// The same with options of its own.
+  /// @param input    text or bytes; copied into the table
+  /// @param options  timeouts, priority and retries of this task
+  /// Returns: the result; kRefused or kNoWorker if the task was not accepted.
+  [[nodiscard]] process::Result call(process::Input input, const process::TaskOptions& options) {
+    return submit(input, options).get();
   }
   /// Submits a task for a coroutine: Result result = co_await pool.run(input).
-  /// @param input  copied into the table
+  /// @param input  text or bytes; copied into the table
   /// Returns: what the coroutine awaits.
-  [[nodiscard]] process::Awaited run(std::string_view input) { return process::Awaited(submit(input)); }
+  [[nodiscard]] process::Awaited run(process::Input input) { return run(input, defaults_); }
   /// The same with options of its own.
-  /// @param input    copied into the table
-  /// @param options  limits, priority and retries of this task
+  /// @param input    text or bytes; copied into the table
+  /// @param options  timeouts, priority and retries of this task
   /// Returns: what the coroutine awaits.
-  [[nodiscard]] process::Awaited run(std::span<const std::byte> input, const process::TaskOptions& options) {
+  [[nodiscard]] process::Awaited run(process::Input input, const process::TaskOptions& options) {
     return process::Awaited(submit(input, options));
   }
   /// Submits the inputs in order, until one is not accepted.
@@ -134,13 +135,9 @@ class ProcessPool {
   /// Returns: the place. Errors: as submit().
   [[nodiscard]] process::Draft draft(const process::TaskOptions& options);
   /// Refuses tasks from now on, and waits until the accepted ones are over.
-  /// @param time  at most so long
+  /// @param timeout  at most so long
   /// Returns: whether they are over.
-  bool drain(process::Nanoseconds time);
-  /// Submits a task and waits for its result.
-  /// @param input  copied into the table
-  /// Returns: the result; kRefused or kNoWorker if the task was not accepted.
-  [[nodiscard]] process::Result call(std::string_view input);
+  bool drain(process::Nanoseconds timeout);
 
   /// Lets another process use this pool, by process::AttachedClient, until it closes its socket or dies. Processes of other
   /// users are refused. For a pool with a name, process::NamedSocket makes the sockets.
@@ -149,8 +146,6 @@ class ProcessPool {
 
   /// Returns: the figures of this pool.
   [[nodiscard]] ProcessPoolStats stats() const;
-  /// Returns: text(stats()), one line for people.
-  [[nodiscard]] std::string status() const;
   /// Returns: the processes of the live workers.
   [[nodiscard]] std::vector<int> worker_pids() const;
 

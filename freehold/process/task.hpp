@@ -4,14 +4,37 @@
 #pragma once
 #include <array>
 #include <chrono>
+#include <concepts>
+#include <cstddef>
 #include <cstdint>
+#include <span>
+#include <string_view>
 
 namespace freehold::process {
 
 /// Every duration of the process pool.
 using Nanoseconds = std::chrono::nanoseconds;
-/// A wait without an end.
-inline constexpr Nanoseconds kWaitForEver = Nanoseconds::max();
+/// A wait without an end, where 0 means no wait at all.
+inline constexpr Nanoseconds kNoLimit = Nanoseconds::max();
+
+/// The bytes of a task's input, which may be text.
+class Input {
+ public:
+  /// @param text  what converts to std::string_view; must live until the call that takes the input returns
+  template <class Text>
+    requires std::convertible_to<const Text&, std::string_view>
+  Input(const Text& text) noexcept : bytes_(std::as_bytes(std::span(std::string_view(text)))) {}
+  /// @param bytes  what converts to a span of bytes; must live until the call that takes the input returns
+  template <class Bytes>
+    requires std::convertible_to<const Bytes&, std::span<const std::byte>>
+  Input(const Bytes& bytes) noexcept : bytes_(bytes) {}
+
+  /// Returns: the bytes.
+  [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return bytes_; }
+
+ private:
+  std::span<const std::byte> bytes_;
+};
 
 /// Why a task has no output.
 enum class FailureKind : std::uint32_t {
@@ -40,7 +63,7 @@ struct Failure {
 enum class SubmitError : std::uint8_t {
   kNone,      ///< it made one
   kFull,      ///< the table stayed full for as long as the caller would wait
-  kTooLarge,  ///< the input is longer than max_input
+  kTooLarge,  ///< the input is longer than max_input_bytes
   kNoWorker,  ///< no worker can be started, or the pool is gone
   kNoMemory,  ///< the system, or this process's memory cgroup, has less memory left than a large input needs, or a result
 };
@@ -67,22 +90,22 @@ inline constexpr unsigned kMaxRetryCodes = 4;
 /// Whether a task that its component rejects, by returning a number, runs again.
 struct RetryOptions {
   std::array<int, kMaxRetryCodes> codes{};  ///< retry for these numbers only; all 0: for every number
-  unsigned attempts = 0;                    ///< runs in all, including those whose worker died; 0: no retry
+  unsigned max_attempts = 0;                ///< runs in all, including those whose worker died; 0: no retry
   Nanoseconds delay{0};                     ///< before the next run, in whole milliseconds
 };
 
 /// What a task may take, and when it starts.
 struct TaskOptions {
   /// Time limit of one run. Beyond it the worker is killed and the task is tried again; 0: no limit.
-  Nanoseconds limit{0};
+  Nanoseconds run_timeout{0};
   /// Time limit from submission to result, over waiting and all attempts; 0: no limit.
-  Nanoseconds within{0};
-  unsigned attempts = 0;                  ///< runs in all, if workers die; 0: the pool's number
+  Nanoseconds total_timeout{0};
+  unsigned max_attempts = 0;              ///< runs in all, if workers die; 0: the pool's number
   Priority priority = Priority::kNormal;  ///< of equal tasks the older one starts first
   RetryOptions retry{};                   ///< for tasks that the component rejects
   /// How long submit() waits while the table is full; 0: not at all. Meanwhile, results that nobody has got yet are moved
   /// out of the table, so a program may keep any number of futures.
-  Nanoseconds wait_while_full = kWaitForEver;
+  Nanoseconds submit_timeout = kNoLimit;
 };
 
 }  // namespace freehold::process

@@ -10,13 +10,13 @@
 
 namespace freehold::process {
 
-// A limit: 0 is none, and so is kWaitForEver.
+// A limit: 0 is none, and so is kNoLimit.
 [[nodiscard]] constexpr std::uint64_t nanoseconds_of(Nanoseconds time) noexcept {
-  return time == kWaitForEver ? 0 : static_cast<std::uint64_t>(std::max<std::int64_t>(time.count(), 0));
+  return time == kNoLimit ? 0 : static_cast<std::uint64_t>(std::max<std::int64_t>(time.count(), 0));
 }
 // When a wait of so long ends; kForever if never.
 [[nodiscard]] inline std::uint64_t deadline_of(Nanoseconds time) noexcept {
-  return time == kWaitForEver ? sync::kForever : now() + nanoseconds_of(time);
+  return time == kNoLimit ? sync::kForever : now() + nanoseconds_of(time);
 }
 // How long it is until then; kForever if for ever, 0 if it is past.
 [[nodiscard]] inline std::uint64_t left_until(std::uint64_t end) noexcept {

@@ -107,8 +107,8 @@ void run_in_pool(const Job& job, GroupReport& report) {
   ProcessPoolOptions options;
   options.command = {std::filesystem::read_symlink("/proc/self/exe").string(), kPoolWorkerCommand};
   options.min_workers = options.max_workers = job.workers;
-  options.entries = 2 * job.workers;
-  options.max_input = options.max_output = 4096;
+  options.max_open_tasks = 2 * job.workers;
+  options.max_input_bytes = options.max_output_bytes = 4096;
   ProcessPool pool(options);
   const std::set<int> pids = greet_all(pool, job.workers);
   const std::uint64_t cpu_before = cpu_ns(pids);

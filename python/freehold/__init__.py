@@ -7,7 +7,7 @@
 
     from freehold import ProcessPool
 
-    with ProcessPool(function=work, max_workers=4, limit=5.0) as pool:
+    with ProcessPool(function=work, max_workers=4, run_timeout=5.0) as pool:
         pool(3)                                   # calls work(3) in a worker and returns what it returns
         pool.submit(other, 3).result()            # a concurrent.futures.Executor, for any function
         await pool.acall(3)                       # asyncio; or pool.arun(other, 3), or pool.amap(other, numbers)

@@ -5,6 +5,7 @@ import os
 
 OK, SIGNAL, EXIT, DEADLINE, MEMORY, COMPONENT, NO_WORKER, CORRUPT = range(8)  # how a task ended
 FULL, TOO_LARGE, NO_MEMORY = 32, 33, 35
+STATS_TEXT = 0  # a format of the figures
 
 # What a worker answers: its first byte, or what its component returns.
 RESULT, EXCEPTION = b"r", b"e"
@@ -43,37 +44,47 @@ def take_large(data: bytes) -> bytes:
 
 
 class Options(ctypes.Structure):
-    """freehold_pool_options, as far as it is used here: `size` says how far. What is 0 has its default."""
+    """freehold_process_pool_options_t, as far as it is used here: `size` says how far. What is 0 has its default."""
     _fields_ = [
         ("size", ctypes.c_size_t), ("component", ctypes.c_char_p), ("worker_program", ctypes.c_char_p),
-        *((name, ctypes.c_uint32) for name in ("max_workers", "entries")),
-        *((name, ctypes.c_uint64) for name in ("max_input", "max_output")),
-        *((name, ctypes.c_uint32) for name in ("attempts", "reserved")),
-        *((name, ctypes.c_uint64) for name in ("limit_ms", "idle_ms", "max_tasks", "max_rss", "max_age_ms", "kill_rss")),
+        *((name, ctypes.c_uint32) for name in ("max_workers", "max_open_tasks")),
+        *((name, ctypes.c_uint64) for name in ("max_input_bytes", "max_output_bytes")),
+        *((name, ctypes.c_uint32) for name in ("max_attempts", "min_workers")),
+        *((name, ctypes.c_uint64) for name in ("run_timeout_ms", "idle_timeout_ms", "load_timeout_ms", "max_tasks",
+                                               "max_rss_bytes", "max_age_ms", "kill_rss_bytes")),
         ("log", ctypes.c_void_p), ("log_context", ctypes.c_void_p),
-        *((name, ctypes.c_uint32) for name in ("min_workers", "keep_standard_error")),
-        ("load_limit_ms", ctypes.c_uint64), ("command", ctypes.POINTER(ctypes.c_char_p))]
+        *((name, ctypes.c_uint32) for name in ("keep_standard_error", "max_retry_attempts")),
+        ("command", ctypes.POINTER(ctypes.c_char_p))]
 
 
 def load(path: str) -> ctypes.CDLL:
     library = ctypes.CDLL(path)
-    library.freehold_pool_open.argtypes = [ctypes.POINTER(Options), ctypes.c_char_p, ctypes.c_size_t]
-    library.freehold_pool_open.restype = ctypes.c_void_p
-    library.freehold_pool_call.argtypes = [
-        ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_void_p]
-    library.freehold_pool_close.argtypes = [ctypes.c_void_p]
-    for text in (library.freehold_pool_status, library.freehold_pool_error):
-        text.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t]
+    library.freehold_process_pool_create.argtypes = [ctypes.POINTER(Options)]
+    library.freehold_process_pool_create.restype = ctypes.c_void_p
+    library.freehold_process_pool_call.argtypes = [
+        ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p,
+        ctypes.c_void_p]
+    library.freehold_process_pool_destroy.argtypes = [ctypes.c_void_p]
+    library.freehold_process_pool_stats.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_size_t]
+    library.freehold_process_pool_error.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t]
+    for text in (library.freehold_process_pool_stats, library.freehold_process_pool_error):
         text.restype = ctypes.c_size_t
     return library
 
 
-def open_pool(library: ctypes.CDLL, options: Options, words: "list[bytes]") -> int:
+def error_of(library: ctypes.CDLL, pool: "int | None") -> str:
+    text = ctypes.create_string_buffer(1024)
+    library.freehold_process_pool_error(pool, text, len(text))
+    return text.value.decode(errors="replace")
+
+
+def create_pool(library: ctypes.CDLL, options: Options, words: "list[bytes]") -> int:
     """A pool whose worker program is `words`; OSError says why there is none."""
     options.size = ctypes.sizeof(Options)
     options.command = (ctypes.c_char_p * (len(words) + 1))(*words, None)
-    error = ctypes.create_string_buffer(256)
-    pool: "int | None" = library.freehold_pool_open(ctypes.byref(options), error, len(error))
-    if not pool:
-        raise OSError(error.value.decode(errors="replace"))
+    pool: "int | None" = library.freehold_process_pool_create(ctypes.byref(options))
+    error = error_of(library, pool)
+    if error or not pool:
+        library.freehold_process_pool_destroy(pool)
+        raise OSError(error)
     return pool

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Runs Python functions in Freehold's worker processes, through libfreehold_process.so.
 
-Unlike in the standard library's pool, a worker that crashes, hangs beyond `limit` or grows beyond `kill_rss` fails only the call
+Unlike in the standard library's pool, a worker that crashes, hangs beyond `run_timeout` or grows beyond `kill_rss_bytes` fails only the call
 that it ran, by WorkerDied; other calls go on, and a new worker is started. As in the standard library, functions, arguments and
 results are pickled, and a program guards its main module by `if __name__ == "__main__":` (the "spawn" method). Threads: any.
 """
@@ -58,7 +58,7 @@ class WorkerDied(RuntimeError):
 
 
 class TooLarge(ValueError):
-    """The pickled arguments or result need more than max_input or max_output bytes."""
+    """The pickled arguments or result need more than max_input_bytes or max_output_bytes."""
 
 
 class _Buffer(threading.local):
@@ -84,7 +84,7 @@ def _temporary() -> str:
 
 
 def _worker_words(path: str, folder: str | None, function: object, initializer: object, initargs: tuple[Any, ...]) -> list[bytes]:
-    """The command line of a worker. One word has room for 128 KiB; a larger one makes freehold_pool_open fail with a clear error."""
+    """The command line of a worker. One word has room for 128 KiB; a larger one makes freehold_process_pool_create fail with a clear error."""
     preparation = spawn.get_preparation_data("freehold")
     preparation.pop("authkey", None)  # a secret of multiprocessing, which workers do not need
     start = pickle.dumps((preparation, pickle.dumps((path, folder, function, initializer, initargs))))
@@ -99,23 +99,25 @@ class ProcessPool(concurrent.futures.Executor, Generic[_P, _R]):
     max_workers            worker processes; default: one for each CPU
     function               what pool(...) calls
     initializer, initargs  initializer(*initargs) runs in each worker before its first call
-    limit                  seconds that a call may take; then its worker is killed
-    idle                   seconds without a call after which a worker ends
-    attempts               runs of a call whose worker dies; with more than 1 it runs again
-    max_input, max_output  bytes of one pickled call, or result; default: no limit. Those above 16 MiB go through a temporary file
-    entries                calls at a time, waiting and running
+    run_timeout            seconds that a call may take; then its worker is killed
+    idle_timeout           seconds without a call after which a worker ends
+    max_attempts           runs of a call whose worker dies; with more than 1 it runs again
+    max_input_bytes, max_output_bytes
+                           of one pickled call, or result; default: no limit. Those above 16 MiB go through a temporary file
+    max_open_tasks         calls at a time, waiting and running
     min_workers            workers that are kept even without calls
     max_tasks_per_child    calls after which a worker is replaced
-    max_rss                bytes beyond which a worker is replaced between two calls
-    kill_rss               bytes beyond which a worker is killed, even in a call
+    max_rss_bytes          bytes beyond which a worker is replaced between two calls
+    kill_rss_bytes         bytes beyond which a worker is killed, even in a call
     library                path of libfreehold_process.so; default: find_library()
     """
 
     def __init__(self, max_workers: int | None = None, *, function: Callable[_P, _R] | None = None,
-                 initializer: Callable[..., object] | None = None, initargs: tuple[Any, ...] = (), limit: float | None = None,
-                 idle: float | None = None, attempts: int = 1, max_input: int | None = None, max_output: int | None = None,
-                 entries: int = 0, min_workers: int = 0, max_tasks_per_child: int | None = None, max_rss: int = 0,
-                 kill_rss: int = 0, library: str | None = None) -> None:
+                 initializer: Callable[..., object] | None = None, initargs: tuple[Any, ...] = (),
+                 run_timeout: float | None = None, idle_timeout: float | None = None, max_attempts: int = 1,
+                 max_input_bytes: int | None = None, max_output_bytes: int | None = None, max_open_tasks: int = 0,
+                 min_workers: int = 0, max_tasks_per_child: int | None = None, max_rss_bytes: int = 0,
+                 kill_rss_bytes: int = 0, library: str | None = None) -> None:
         if max_workers is not None and max_workers <= 0:
             raise ValueError("max_workers must be greater than 0")
         if initializer is not None and not callable(initializer):
@@ -125,13 +127,15 @@ class ProcessPool(concurrent.futures.Executor, Generic[_P, _R]):
         self._workers = max_workers or len(os.sched_getaffinity(0))
         path = library or find_library()
         self._c = _native.load(path)
-        self._max_input, room = max_input, max_output or _native.AREA
+        self._max_input, room = max_input_bytes, max_output_bytes or _native.AREA
         self._folder = os.path.join(_temporary(), f"freehold-{os.getpid()}-{os.urandom(8).hex()}")
-        chosen = _native.Options(max_workers=self._workers, entries=entries, max_input=max_input or _native.AREA, max_output=room,
-                                 attempts=attempts, limit_ms=_milliseconds(limit), idle_ms=_milliseconds(idle),
-                                 max_tasks=max_tasks_per_child or 0, max_rss=max_rss, kill_rss=kill_rss, min_workers=min_workers)
-        words = _worker_words(path, self._folder if max_output is None else None, function, initializer, initargs)
-        self._pool: int | None = _native.open_pool(self._c, chosen, words)
+        chosen = _native.Options(
+            max_workers=self._workers, max_open_tasks=max_open_tasks, max_input_bytes=max_input_bytes or _native.AREA,
+            max_output_bytes=room, max_attempts=max_attempts, run_timeout_ms=_milliseconds(run_timeout),
+            idle_timeout_ms=_milliseconds(idle_timeout), max_tasks=max_tasks_per_child or 0, max_rss_bytes=max_rss_bytes,
+            kill_rss_bytes=kill_rss_bytes, min_workers=min_workers)
+        words = _worker_words(path, self._folder if max_output_bytes is None else None, function, initializer, initargs)
+        self._pool: int | None = _native.create_pool(self._c, chosen, words)
         self._function = function
         self._buffer = _Buffer(room)
         # Each of these threads waits for one answer, asleep in the library.
@@ -171,7 +175,8 @@ class ProcessPool(concurrent.futures.Executor, Generic[_P, _R]):
 
     def _call(self, data: bytes) -> Any:
         buffer = self._buffer
-        kind = self._c.freehold_pool_call(self._pool, data, len(data), buffer.address, buffer.size, buffer.length, buffer.detail)
+        kind = self._c.freehold_process_pool_call(self._pool, data, len(data), None, buffer.address, buffer.size, buffer.length,
+                                                  buffer.detail)
         if kind:
             raise self._failure(kind, buffer.figures[1][0])
         view = memoryview(buffer.memory)[:buffer.figures[0][0]]
@@ -186,11 +191,11 @@ class ProcessPool(concurrent.futures.Executor, Generic[_P, _R]):
 
     def _failure(self, kind: int, detail: int) -> Exception:
         if kind == _native.TOO_LARGE:
-            return TooLarge("the pickled call is larger than max_input")
+            return TooLarge("the pickled call is larger than max_input_bytes")
         if kind == _native.NO_MEMORY:
             return MemoryError("too little memory is left for the pickled call")
         if kind == _native.COMPONENT:
-            return TooLarge("the pickled result is larger than max_output")
+            return TooLarge("the pickled result is larger than max_output_bytes")
         why = (self.error() or "the pool has ended") if kind == _native.NO_WORKER else detail
         return WorkerDied(kind, why, "a worker " + _REASONS.get(kind, f"failed: kind {kind}, detail {{}}").format(why))
 
@@ -267,7 +272,7 @@ class ProcessPool(concurrent.futures.Executor, Generic[_P, _R]):
             threading.Event().wait(0.001)
         pool, self._pool = self._pool, None
         if pool:
-            self._c.freehold_pool_close(pool)
+            self._c.freehold_process_pool_destroy(pool)
         shutil.rmtree(self._folder, ignore_errors=True)  # answers that were not taken
 
     # ---- asyncio: the event loop goes on meanwhile. asyncio is imported here, since programs without it start faster
@@ -314,19 +319,16 @@ class ProcessPool(concurrent.futures.Executor, Generic[_P, _R]):
 
     # ---- state
 
-    def status(self) -> str:
-        """One line for people."""
-        return self._text(self._c.freehold_pool_status)
+    def stats(self) -> str:
+        """The figures in one line for people."""
+        text = ctypes.create_string_buffer(1024)
+        if self._pool:
+            self._c.freehold_process_pool_stats(self._pool, _native.STATS_TEXT, text, len(text))
+        return text.value.decode(errors="replace")
 
     def error(self) -> str:
         """Why no worker can be started; empty if workers can be started."""
-        return self._text(self._c.freehold_pool_error)
-
-    def _text(self, function: Callable[..., int]) -> str:
-        text = ctypes.create_string_buffer(1024)
-        if self._pool:
-            function(self._pool, text, len(text))
-        return text.value.decode(errors="replace")
+        return _native.error_of(self._c, self._pool) if self._pool else ""
 
 
 def _check_buffersize(buffersize: int | None) -> None:

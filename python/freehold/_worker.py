@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The worker's side of freehold.ProcessPool: a Python process that becomes a worker by freehold_worker_run()."""
+"""The worker's side of freehold.ProcessPool: a Python process that becomes a worker by freehold_process_worker_run()."""
 import base64
 import ctypes
 import os
@@ -67,7 +67,7 @@ def main(start: str) -> "NoReturn":
         written[0] = ctypes.c_size_t(len(answer))
         return 0
 
-    library.freehold_worker_run.argtypes = [_COMPONENT]
-    status = library.freehold_worker_run(_COMPONENT(run))
+    library.freehold_process_worker_run.argtypes = [_COMPONENT]
+    status = library.freehold_process_worker_run(_COMPONENT(run))
     sys.stdout.flush()
     os._exit(status)

@@ -58,9 +58,9 @@ struct Table {
     how.component = FREEHOLD_TEST_COMPONENT;
     how.worker_program = FREEHOLD_WORKER_PROGRAM;
     how.max_workers = 6;
-    how.entries = kEntries;
-    how.max_input = how.max_output = kMaxBytes;
-    how.attempts = kAttempts;
+    how.max_open_tasks = kEntries;
+    how.max_input_bytes = how.max_output_bytes = kMaxBytes;
+    how.max_attempts = kAttempts;
     return how;
   }
 };
@@ -92,9 +92,9 @@ struct Cluster {
   [[nodiscard]] GearmanPoolOptions options() const {
     GearmanPoolOptions how;
     for (const JobServer& server : servers) how.servers.push_back(server.address());
-    how.entries = kEntries;
-    how.connections = kEntries;
-    how.max_input = kMaxBytes;
+    how.max_open_tasks = kEntries;
+    how.max_connections = kEntries;
+    how.max_input_bytes = kMaxBytes;
     return how;
   }
 };
@@ -177,7 +177,7 @@ TYPED_TEST(ProcessBackend_Conformance, PoisonTasks_FailWithTheReasonAfterTheirAt
   std::filesystem::remove(log);
 }
 TYPED_TEST(ProcessBackend_Conformance, Deadline_Reason_OthersUnharmed) {
-  auto hangs = this->pool->submit("hang", {.limit = 50ms});
+  auto hangs = this->pool->submit("hang", {.run_timeout = 50ms});
   auto slow = this->pool->submit("sleep 80");
   EXPECT_EQ(hangs.get().failure(), (Failure{FailureKind::kDeadline, 50}));
   EXPECT_TRUE(slow.get().ok());
@@ -192,8 +192,8 @@ TYPED_TEST(ProcessBackend_Conformance, WaitFor_TimesOutThenGets) {
 TYPED_TEST(ProcessBackend_Conformance, Full_RefusesTimesOut_CancelMakesRoom) {
   std::vector<decltype(this->pool->submit(""))> sleep;
   for (unsigned i = 0; i < kEntries; ++i) sleep.push_back(this->pool->submit("sleep 100"));
-  EXPECT_EQ(this->pool->submit("echo x", {.wait_while_full = 0ns}).submit_error(), SubmitError::kFull);
-  EXPECT_EQ(this->pool->submit("echo x", {.wait_while_full = 1ms}).submit_error(), SubmitError::kFull);
+  EXPECT_EQ(this->pool->submit("echo x", {.submit_timeout = 0ns}).submit_error(), SubmitError::kFull);
+  EXPECT_EQ(this->pool->submit("echo x", {.submit_timeout = 1ms}).submit_error(), SubmitError::kFull);
   sleep.clear();  // drops them all
   auto next = this->pool->submit("echo x");
   ASSERT_TRUE(next.valid());
@@ -242,7 +242,7 @@ TEST(Gearman_Conformance, WrongOptions_SaysSo) {
 TEST(Gearman_Conformance, NoServer_FailsInTime) {
   GearmanPoolOptions how;
   how.servers = {"127.0.0.1:" + std::to_string(test::free_port()), "[::1]:" + std::to_string(test::free_port())};
-  how.without_server = 100ms;
+  how.server_timeout = 100ms;
   GearmanPool pool(how);
   ASSERT_TRUE(pool.ok());
   EXPECT_EQ(pool.call("echo x").failure(), (Failure{FailureKind::kNoWorker, 0}));
@@ -322,7 +322,7 @@ TEST_F(Gearman_Failures, ServersHostVanishesInTasks_TheyGoToTheNextServer) {
   how.servers = {host.address()};
   ASSERT_TRUE(GearmanPool(how).call("echo up").ok());
   how.servers = {host.address(), cluster.servers[0].address(), cluster.servers[1].address()};
-  how.host_check = 300ms;
+  how.host_check_interval = 300ms;
   GearmanPool pool(how);
   // 10 of this test's 13 s libgearman waits in closing the connection: it lingers.
   auto future = pool.submit("sleep 1500");
@@ -441,7 +441,7 @@ TEST_F(Gearman_Failures, WorkersMachinesAndAServerKilledUnderLoad_NothingLostNon
   const GearmanPoolStats stats = pool.stats();
   EXPECT_EQ(stats.tasks.submitted, submitted);
   EXPECT_EQ(stats.tasks.delivered, submitted);
-  std::printf("%s\n", pool.status().c_str());
+  std::printf("%s\n", text(pool.stats()).c_str());
 }
 #endif
 

@@ -124,13 +124,13 @@ class ProcessPoolTest(unittest.TestCase):
         # To find the initializer a worker imports this module, before it is up and outside the limit. Otherwise its first call would,
         # which takes a busy machine longer than that.
         limit = 0.3 * TIMES
-        with ProcessPool(1, limit=limit, initializer=begin, initargs=("up",)) as pool:
+        with ProcessPool(1, run_timeout=limit, initializer=begin, initargs=("up",)) as pool:
             start = time.monotonic()
             with self.assertRaisesRegex(WorkerDied, f"longer than {300 * TIMES} ms"):
                 pool.submit(nap, 60).result()
             self.assertGreaterEqual(time.monotonic() - start, limit)
             self.assertEqual(pool.submit(add, 1).result(), 1)
-        with ProcessPool(1, kill_rss=200 << 20) as pool:
+        with ProcessPool(1, kill_rss_bytes=200 << 20) as pool:
             with self.assertRaisesRegex(WorkerDied, "beyond 200 MiB"):
                 pool.submit(grow, 300).result()
             self.assertEqual(pool.submit(add, 1).result(), 1)
@@ -147,7 +147,7 @@ class ProcessPoolTest(unittest.TestCase):
                 pool.submit(crash, data).result()
             self.assertEqual(os.listdir(folder), [])
         self.assertFalse(os.path.exists(folder))
-        with ProcessPool(1, max_input=4096, max_output=8192) as pool:
+        with ProcessPool(1, max_input_bytes=4096, max_output_bytes=8192) as pool:
             with self.assertRaises(TooLarge):
                 pool.submit(add, b"x" * 5000, b"").result()
             with self.assertRaises(TooLarge):

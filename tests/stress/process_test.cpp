@@ -214,9 +214,9 @@ TEST_F(Process_Stress, ComponentWritesWildly_ClientLivesAndPoolMendsItself) {
     ProcessPool pool({.component = FREEHOLD_COMPONENT,
                       .worker_program = FREEHOLD_WORKER_PROGRAM,
                       .max_workers = 3,
-                      .entries = 70,
-                      .max_input = 4096,
-                      .max_output = 4096});
+                      .max_open_tasks = 70,
+                      .max_input_bytes = 4096,
+                      .max_output_bytes = 4096});
     std::atomic<bool> stop{false};
     std::atomic<std::uint64_t> good{0}, bad{0};
     std::vector<std::thread> clients;
@@ -236,7 +236,7 @@ TEST_F(Process_Stress, ComponentWritesWildly_ClientLivesAndPoolMendsItself) {
         std::this_thread::sleep_for(1ms);  // the damage says that the pool is closed
         continue;
       }
-      ASSERT_TRUE(wild.wait_for(60s)) << pool.status();
+      ASSERT_TRUE(wild.wait_for(60s)) << text(pool.stats());
       if (wild.get().ok()) done += n;
     }
     stop = true;
@@ -247,7 +247,7 @@ TEST_F(Process_Stress, ComponentWritesWildly_ClientLivesAndPoolMendsItself) {
       for (const auto end = std::chrono::steady_clock::now() + 30s; !accepted() && std::chrono::steady_clock::now() < end;)
         std::this_thread::sleep_for(5ms);
       ASSERT_TRUE(future.valid()) << pool.error();
-      ASSERT_TRUE(future.wait_for(30s)) << pool.status();
+      ASSERT_TRUE(future.wait_for(30s)) << text(pool.stats());
       const Result result = future.get();
       EXPECT_TRUE(i < 50 || result.text() == "x") << i;  // the last damage may be seen late
     }

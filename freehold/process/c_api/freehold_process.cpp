@@ -2,16 +2,18 @@
 // The exported C functions of libfreehold_process.so (freehold/process.h). They only convert arguments and results.
 #include "freehold/process.h"
 
-#include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <ctime>
 #include <memory>
+#include <new>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "freehold/base/sized_struct.hpp"
 #include "freehold/process/attached_client.hpp"
 #include "freehold/process/process_pool.hpp"
 #include "freehold/process/wait_time.hpp"
@@ -20,7 +22,7 @@
 #define FREEHOLD_PROCESS_EXPORT extern "C" __attribute__((visibility("default")))
 
 // A pool of this process, or one of another process.
-struct freehold_pool {
+struct freehold_process_pool {
   std::optional<freehold::ProcessPool> own;
   std::optional<freehold::process::AttachedClient> attached;
   std::atomic<bool> draining{false};
@@ -31,26 +33,28 @@ struct freehold_pool {
   [[nodiscard]] freehold::process::Future submit(std::span<const std::byte> input,
                                                  const freehold::process::TaskOptions& options) {
     if (own) return own->submit(input, options);
-    if (draining.load(std::memory_order_relaxed))
+    if (draining.load(std::memory_order_relaxed) || !attached->ok())
       return freehold::process::Future(freehold::process::SubmitError::kNoWorker);
     return attached->client().submit(input, options);
   }
   [[nodiscard]] freehold::ProcessPoolStats stats() {
     if (own) return own->stats();
     freehold::ProcessPoolStats stats;
+    if (!attached->ok()) return stats;
     freehold::process::Client& client = attached->client();
     stats.tasks = client.stats();
     stats.waiting = client.table().waiting();
     stats.running = client.table().count(freehold::process::TaskState::kRunning);
-    stats.entries = client.table().shape().entries;
+    stats.max_open_tasks = client.table().shape().entries;
     return stats;
   }
   [[nodiscard]] std::string error() {
     if (own) return own->error();
+    if (!attached->ok()) return attached->error();
     return attached->client().pool_is_gone() ? "the process that serves the pool has ended" : "";
   }
 };
-struct freehold_task {
+struct freehold_process_task {
   freehold::process::Future future;
   freehold::process::Result result;  // after get()
 };
@@ -59,33 +63,33 @@ namespace {
 
 using namespace freehold::process;
 
-static_assert(FREEHOLD_SIGNAL == static_cast<int>(FailureKind::kSignal) &&
-              FREEHOLD_EXIT == static_cast<int>(FailureKind::kExit) &&
-              FREEHOLD_DEADLINE == static_cast<int>(FailureKind::kDeadline) &&
-              FREEHOLD_MEMORY == static_cast<int>(FailureKind::kMemory) &&
-              FREEHOLD_COMPONENT == static_cast<int>(FailureKind::kComponent) &&
-              FREEHOLD_NO_WORKER == static_cast<int>(FailureKind::kNoWorker) &&
-              FREEHOLD_CORRUPT == static_cast<int>(FailureKind::kCorrupt));
+static_assert(FREEHOLD_PROCESS_SIGNAL == static_cast<int>(FailureKind::kSignal) &&
+              FREEHOLD_PROCESS_EXIT == static_cast<int>(FailureKind::kExit) &&
+              FREEHOLD_PROCESS_DEADLINE == static_cast<int>(FailureKind::kDeadline) &&
+              FREEHOLD_PROCESS_MEMORY == static_cast<int>(FailureKind::kMemory) &&
+              FREEHOLD_PROCESS_COMPONENT == static_cast<int>(FailureKind::kComponent) &&
+              FREEHOLD_PROCESS_NO_WORKER == static_cast<int>(FailureKind::kNoWorker) &&
+              FREEHOLD_PROCESS_CORRUPT == static_cast<int>(FailureKind::kCorrupt));
 
 // A time beyond the range of the clock is for ever.
 Nanoseconds milliseconds(std::uint64_t ms) noexcept {
   constexpr std::uint64_t kMost = 1'000'000'000'000;
-  return ms > kMost ? kWaitForEver : Nanoseconds(static_cast<std::int64_t>(ms) * 1'000'000);
+  return ms > kMost ? kNoLimit : Nanoseconds(static_cast<std::int64_t>(ms) * 1'000'000);
 }
 
 // `codes` ends with a 0.
-RetryOptions retry_of(const int* codes, std::uint32_t attempts, std::uint32_t delay_ms) noexcept {
-  RetryOptions retry{.attempts = attempts, .delay = milliseconds(delay_ms)};
+RetryOptions retry_of(const int* codes, std::uint32_t attempts, std::uint64_t delay_ms) noexcept {
+  RetryOptions retry{.max_attempts = attempts, .delay = milliseconds(delay_ms)};
   for (unsigned i = 0; codes != nullptr && i < retry.codes.size() && codes[i] != 0; ++i) retry.codes[i] = codes[i];
   return retry;
 }
 
 Priority priority_of(std::uint32_t priority) noexcept {
-  if (priority == FREEHOLD_HIGH) return Priority::kHigh;
-  return priority == FREEHOLD_LOW ? Priority::kLow : Priority::kNormal;
+  if (priority == FREEHOLD_PROCESS_PRIORITY_HIGH) return Priority::kHigh;
+  return priority == FREEHOLD_PROCESS_PRIORITY_LOW ? Priority::kLow : Priority::kNormal;
 }
 
-freehold::ProcessPoolOptions options_of(const freehold_pool_options& c) {
+freehold::ProcessPoolOptions options_of(const freehold_process_pool_options_t& c) {
   freehold::ProcessPoolOptions how;
   const auto string = [](const char* s) { return std::string(s == nullptr ? "" : s); };
   const auto set = [](auto& to, auto value) {
@@ -95,20 +99,20 @@ freehold::ProcessPoolOptions options_of(const freehold_pool_options& c) {
   for (const char* const* word = c.command; word != nullptr && *word != nullptr; ++word) how.command.emplace_back(*word);
   how.worker_program = string(c.worker_program);
   set(how.max_workers, c.max_workers);
-  set(how.entries, c.entries);
-  set(how.max_input, c.max_input);
-  set(how.max_output, c.max_output);
-  set(how.attempts, c.attempts);
-  if (c.limit_ms != 0) how.limit = milliseconds(c.limit_ms);
-  if (c.idle_ms != 0) how.idle = milliseconds(c.idle_ms);
+  set(how.max_open_tasks, c.max_open_tasks);
+  set(how.max_input_bytes, c.max_input_bytes);
+  set(how.max_output_bytes, c.max_output_bytes);
+  set(how.max_attempts, c.max_attempts);
+  if (c.run_timeout_ms != 0) how.run_timeout = milliseconds(c.run_timeout_ms);
+  if (c.idle_timeout_ms != 0) how.idle_timeout = milliseconds(c.idle_timeout_ms);
   if (c.max_age_ms != 0) how.max_age = milliseconds(c.max_age_ms);
   set(how.max_tasks, c.max_tasks);
-  set(how.max_rss, c.max_rss);
-  set(how.kill_rss, c.kill_rss);
+  set(how.max_rss_bytes, c.max_rss_bytes);
+  set(how.kill_rss_bytes, c.kill_rss_bytes);
   set(how.min_workers, c.min_workers);
   how.keep_standard_error = c.keep_standard_error != 0;
-  if (c.load_limit_ms != 0) how.load_limit = milliseconds(c.load_limit_ms);
-  if (c.retry_attempts != 0) how.retry = retry_of(c.retry_codes, c.retry_attempts, c.retry_delay_ms);
+  if (c.load_timeout_ms != 0) how.load_timeout = milliseconds(c.load_timeout_ms);
+  if (c.max_retry_attempts != 0) how.retry = retry_of(c.retry_codes, c.max_retry_attempts, c.retry_delay_ms);
   how.memory_cgroup = string(c.memory_cgroup);
   how.confinement.no_network = c.no_network != 0;
   how.confinement.files = c.only_these_files != 0;
@@ -127,46 +131,45 @@ freehold::ProcessPoolOptions options_of(const freehold_pool_options& c) {
 
 int code_of(SubmitError error) noexcept {
   switch (error) {
-    case SubmitError::kNone: return FREEHOLD_OK;
-    case SubmitError::kFull: return FREEHOLD_FULL;
-    case SubmitError::kTooLarge: return FREEHOLD_TOO_LARGE;
-    case SubmitError::kNoMemory: return FREEHOLD_NO_MEMORY;
+    case SubmitError::kNone: return FREEHOLD_PROCESS_OK;
+    case SubmitError::kFull: return FREEHOLD_PROCESS_FULL;
+    case SubmitError::kTooLarge: return FREEHOLD_PROCESS_TOO_LARGE;
+    case SubmitError::kNoMemory: return FREEHOLD_PROCESS_NO_MEMORY;
     case SubmitError::kNoWorker: break;
   }
-  return FREEHOLD_NO_WORKER;
+  return FREEHOLD_PROCESS_NO_WORKER;
 }
 
 int deliver(const Result& result, void* output, size_t capacity, size_t* output_bytes, int* detail) noexcept {
   if (output_bytes != nullptr) *output_bytes = result.bytes().size();
   if (detail != nullptr) *detail = result.failure().value;
   if (!result.ok()) return static_cast<int>(result.failure().kind);
-  if (result.bytes().size() > capacity) return FREEHOLD_OUTPUT_TOO_SMALL;
+  if (result.bytes().size() > capacity) return FREEHOLD_PROCESS_OUTPUT_TOO_SMALL;
   if (!result.bytes().empty()) std::memcpy(output, result.bytes().data(), result.bytes().size());
-  return FREEHOLD_OK;
+  return FREEHOLD_PROCESS_OK;
 }
 
-Future submit(freehold_pool* pool, const void* input, size_t input_bytes, const TaskOptions& options) {
-  return pool->submit(std::span(static_cast<const std::byte*>(input), input_bytes), options);
+// What the task's options say; false if this version does not know one of them.
+bool read_options(const freehold_process_pool_t* pool, const freehold_process_task_options_t* options, TaskOptions& how) {
+  how = pool->defaults();
+  if (options == nullptr) return true;
+  freehold_process_task_options_t all{};
+  if (!freehold::base::read_sized(*options, all)) return false;
+  how.submit_timeout = milliseconds(all.submit_timeout_ms);
+  if (all.run_timeout_ms != 0) how.run_timeout = milliseconds(all.run_timeout_ms);
+  if (all.total_timeout_ms != 0) how.total_timeout = milliseconds(all.total_timeout_ms);
+  how.max_attempts = all.max_attempts;
+  how.priority = priority_of(all.priority);
+  if (all.max_retry_attempts != 0) how.retry = retry_of(all.retry_codes, all.max_retry_attempts, all.retry_delay_ms);
+  return true;
 }
-TaskOptions waiting(const freehold_pool* pool, Nanoseconds wait) {
-  TaskOptions options = pool->defaults();
-  options.wait_while_full = wait;
-  return options;
-}
-int handed_out(Future future, freehold_task** task) {
-  if (!future.valid()) return code_of(future.submit_error());
-  *task = new freehold_task{std::move(future), {}};
-  return FREEHOLD_OK;
-}
-// A copy in which the members that an older caller does not know are 0.
-template <class Options>
-Options complete(const Options& options) noexcept {
-  Options all{};
-  std::memcpy(&all, &options, std::min(options.size, sizeof all));
-  return all;
-}
-void write_error(const std::string& why, char* error, size_t error_bytes) noexcept {
-  if (error != nullptr && error_bytes != 0) std::snprintf(error, error_bytes, "%s", why.c_str());
+// Returns FREEHOLD_PROCESS_OK and the future, or the reason why there is none.
+int submit(freehold_process_pool_t* pool, const void* input, size_t input_bytes,
+           const freehold_process_task_options_t* options, Future& future) {
+  TaskOptions how;
+  if (!read_options(pool, options, how)) return FREEHOLD_PROCESS_BAD_OPTIONS;
+  future = pool->submit(std::span(static_cast<const std::byte*>(input), input_bytes), how);
+  return future.valid() ? FREEHOLD_PROCESS_OK : code_of(future.submit_error());
 }
 // Returns the whole length.
 size_t write_text(const std::string& what, char* text, size_t bytes) noexcept {
@@ -176,75 +179,74 @@ size_t write_text(const std::string& what, char* text, size_t bytes) noexcept {
 
 }  // namespace
 
-FREEHOLD_PROCESS_EXPORT int freehold_worker_run(freehold_component* component) {
+FREEHOLD_PROCESS_EXPORT int freehold_process_worker_run(freehold_component* component) {
   Worker worker;
   return worker.ok() ? worker.run(component) : static_cast<int>(WorkerExit::kNoTable);
 }
 
-FREEHOLD_PROCESS_EXPORT freehold_pool* freehold_pool_open(const freehold_pool_options* options, char* error,
-                                                          size_t error_bytes) {
-  auto pool = std::make_unique<freehold_pool>();
-  pool->own.emplace(options_of(complete(*options)));
-  const std::string why = pool->own->error();
-  write_error(why, error, error_bytes);
-  return why.empty() ? pool.release() : nullptr;
+FREEHOLD_PROCESS_EXPORT freehold_process_pool_t* freehold_process_pool_create(
+    const freehold_process_pool_options_t* options) {
+  freehold_process_pool_options_t known{};
+  if (!freehold::base::read_sized(*options, known)) return nullptr;
+  auto* const pool = new (std::nothrow) freehold_process_pool_t;
+  if (pool != nullptr) pool->own.emplace(options_of(known));
+  return pool;
 }
 
-FREEHOLD_PROCESS_EXPORT freehold_pool* freehold_pool_attach(const char* name, char* error, size_t error_bytes) {
-  auto pool = std::make_unique<freehold_pool>();
-  pool->attached.emplace(std::string(name));
-  write_error(pool->attached->error(), error, error_bytes);
-  return pool->attached->ok() ? pool.release() : nullptr;
+FREEHOLD_PROCESS_EXPORT freehold_process_pool_t* freehold_process_pool_attach(const char* name) {
+  auto* const pool = new (std::nothrow) freehold_process_pool_t;
+  if (pool != nullptr) pool->attached.emplace(std::string(name));
+  return pool;
 }
 
-FREEHOLD_PROCESS_EXPORT void freehold_pool_close(freehold_pool* pool) { delete pool; }
+FREEHOLD_PROCESS_EXPORT void freehold_process_pool_destroy(freehold_process_pool_t* pool) { delete pool; }
 
-FREEHOLD_PROCESS_EXPORT int freehold_pool_call(freehold_pool* pool, const void* input, size_t input_bytes, void* output,
-                                               size_t capacity, size_t* output_bytes, int* detail) {
+FREEHOLD_PROCESS_EXPORT int freehold_process_pool_ok(freehold_process_pool_t* pool) {
+  if (pool == nullptr) return 0;
+  return (pool->own ? pool->own->ok() : pool->error().empty()) ? 1 : 0;
+}
+
+FREEHOLD_PROCESS_EXPORT size_t freehold_process_pool_error(freehold_process_pool_t* pool, char* text, size_t bytes) {
+  return write_text(pool != nullptr ? pool->error() : std::strerror(errno), text, bytes);
+}
+
+FREEHOLD_PROCESS_EXPORT int freehold_process_pool_call(freehold_process_pool_t* pool, const void* input, size_t input_bytes,
+                                                       const freehold_process_task_options_t* options, void* output,
+                                                       size_t capacity, size_t* output_bytes, int* detail) {
   if (output_bytes != nullptr) *output_bytes = 0;
   if (detail != nullptr) *detail = 0;
-  Future future = submit(pool, input, input_bytes, waiting(pool, kWaitForEver));
-  return future.valid() ? deliver(future.get(), output, capacity, output_bytes, detail) : code_of(future.submit_error());
+  Future future;
+  const int code = submit(pool, input, input_bytes, options, future);
+  return code == FREEHOLD_PROCESS_OK ? deliver(future.get(), output, capacity, output_bytes, detail) : code;
 }
 
-FREEHOLD_PROCESS_EXPORT int freehold_pool_submit(freehold_pool* pool, const void* input, size_t input_bytes,
-                                                 uint64_t wait_ms, freehold_task** task) {
+FREEHOLD_PROCESS_EXPORT int freehold_process_pool_submit(freehold_process_pool_t* pool, const void* input,
+                                                         size_t input_bytes, const freehold_process_task_options_t* options,
+                                                         freehold_process_task_t** task) {
   *task = nullptr;
-  return handed_out(submit(pool, input, input_bytes, waiting(pool, milliseconds(wait_ms))), task);
-}
-
-FREEHOLD_PROCESS_EXPORT int freehold_pool_submit_with(freehold_pool* pool, const void* input, size_t input_bytes,
-                                                      const freehold_task_options* options, freehold_task** task) {
-  *task = nullptr;
-  TaskOptions how = pool->defaults();
-  if (options != nullptr) {
-    const freehold_task_options all = complete(*options);
-    how.wait_while_full = milliseconds(all.wait_ms);
-    if (all.limit_ms != 0) how.limit = milliseconds(all.limit_ms);
-    if (all.within_ms != 0) how.within = milliseconds(all.within_ms);
-    how.attempts = all.attempts;
-    how.priority = priority_of(all.priority);
-    if (all.retry_attempts != 0) how.retry = retry_of(all.retry_codes, all.retry_attempts, all.retry_delay_ms);
-  }
-  return handed_out(submit(pool, input, input_bytes, how), task);
-}
-
-FREEHOLD_PROCESS_EXPORT int freehold_task_wait(freehold_task* task, uint64_t wait_ms) {
-  return !task->future.valid() || task->future.wait_for(milliseconds(wait_ms)) ? 1 : 0;
-}
-
-FREEHOLD_PROCESS_EXPORT int freehold_task_get(freehold_task* task, void* output, size_t capacity, size_t* output_bytes,
-                                              int* detail) {
-  if (task->future.valid()) task->result = task->future.get();
-  const int code = deliver(task->result, output, capacity, output_bytes, detail);
-  if (code != FREEHOLD_OUTPUT_TOO_SMALL) delete task;
+  Future future;
+  const int code = submit(pool, input, input_bytes, options, future);
+  if (code == FREEHOLD_PROCESS_OK) *task = new freehold_process_task_t{std::move(future), {}};
   return code;
 }
 
-FREEHOLD_PROCESS_EXPORT void freehold_task_then(freehold_task* task, void (*function)(void*, int, int, const void*, size_t),
-                                                void* context) {
+FREEHOLD_PROCESS_EXPORT int freehold_process_task_wait(freehold_process_task_t* task, uint64_t timeout_ms) {
+  return !task->future.valid() || task->future.wait_for(milliseconds(timeout_ms)) ? 1 : 0;
+}
+
+FREEHOLD_PROCESS_EXPORT int freehold_process_task_get(freehold_process_task_t* task, void* output, size_t capacity,
+                                                      size_t* output_bytes, int* detail) {
+  if (task->future.valid()) task->result = task->future.get();
+  const int code = deliver(task->result, output, capacity, output_bytes, detail);
+  if (code != FREEHOLD_PROCESS_OUTPUT_TOO_SMALL) delete task;
+  return code;
+}
+
+FREEHOLD_PROCESS_EXPORT void freehold_process_task_then(freehold_process_task_t* task,
+                                                        void (*function)(void*, int, int, const void*, size_t),
+                                                        void* context) {
   const auto call = [function, context](const Result& result) {
-    const int code = result.ok() ? FREEHOLD_OK : static_cast<int>(result.failure().kind);
+    const int code = result.ok() ? FREEHOLD_PROCESS_OK : static_cast<int>(result.failure().kind);
     function(context, code, result.failure().value, result.bytes().data(), result.bytes().size());
   };
   if (task->future.valid())
@@ -254,17 +256,18 @@ FREEHOLD_PROCESS_EXPORT void freehold_task_then(freehold_task* task, void (*func
   delete task;
 }
 
-FREEHOLD_PROCESS_EXPORT void freehold_task_cancel(freehold_task* task) { delete task; }
+FREEHOLD_PROCESS_EXPORT void freehold_process_task_cancel(freehold_process_task_t* task) { delete task; }
 
-FREEHOLD_PROCESS_EXPORT void freehold_task_kill(freehold_task* task) {
+FREEHOLD_PROCESS_EXPORT void freehold_process_task_kill(freehold_process_task_t* task) {
   if (task != nullptr) task->future.kill();
   delete task;
 }
 
-FREEHOLD_PROCESS_EXPORT int freehold_pool_drain(freehold_pool* pool, uint64_t wait_ms) {
-  if (pool->own) return pool->own->drain(milliseconds(wait_ms)) ? 1 : 0;
+FREEHOLD_PROCESS_EXPORT int freehold_process_pool_drain(freehold_process_pool_t* pool, uint64_t timeout_ms) {
+  if (pool->own) return pool->own->drain(milliseconds(timeout_ms)) ? 1 : 0;
   pool->draining.store(true);
-  const std::uint64_t end = deadline_of(milliseconds(wait_ms));
+  if (!pool->attached->ok()) return 1;
+  const std::uint64_t end = deadline_of(milliseconds(timeout_ms));
   while (pool->attached->client().open_tasks() != 0 && !pool->attached->client().pool_is_gone()) {
     if (left_until(end) == 0) return 0;
     constexpr timespec kPollInterval{0, 2'000'000};
@@ -273,15 +276,11 @@ FREEHOLD_PROCESS_EXPORT int freehold_pool_drain(freehold_pool* pool, uint64_t wa
   return 1;
 }
 
-FREEHOLD_PROCESS_EXPORT size_t freehold_pool_metrics(freehold_pool* pool, char format, char* text, size_t bytes) {
+FREEHOLD_PROCESS_EXPORT size_t freehold_process_pool_stats(freehold_process_pool_t* pool, int format, char* text,
+                                                           size_t bytes) {
   const freehold::ProcessPoolStats stats = pool->stats();
-  return write_text(format == 'p' ? prometheus_text(stats) : json_text(stats), text, bytes);
-}
-
-FREEHOLD_PROCESS_EXPORT size_t freehold_pool_error(freehold_pool* pool, char* text, size_t bytes) {
-  return write_text(pool->error(), text, bytes);
-}
-
-FREEHOLD_PROCESS_EXPORT size_t freehold_pool_status(freehold_pool* pool, char* text, size_t bytes) {
-  return write_text(freehold::text(pool->stats()), text, bytes);
+  const std::string figures = format == FREEHOLD_PROCESS_STATS_JSON         ? json_text(stats)
+                              : format == FREEHOLD_PROCESS_STATS_PROMETHEUS ? prometheus_text(stats)
+                                                                            : freehold::text(stats);
+  return write_text(figures, text, bytes);
 }

@@ -38,10 +38,10 @@ bool parse(int argc, char** argv, freehold::GearmanSupervisorOptions& options) {
       case 's': options.servers.emplace_back(optarg); break;
       case 'f': options.function = optarg; break;
       case 'n': options.workers.max_workers = static_cast<unsigned>(number()); break;
-      case 'a': options.workers.attempts = static_cast<unsigned>(number()); break;
+      case 'a': options.workers.max_attempts = static_cast<unsigned>(number()); break;
       case 't': options.workers.max_tasks = number(); break;
-      case 'm': options.workers.kill_rss = number() << 20; break;
-      case 'b': options.workers.max_input = options.workers.max_output = number(); break;
+      case 'm': options.workers.kill_rss_bytes = number() << 20; break;
+      case 'b': options.workers.max_input_bytes = options.workers.max_output_bytes = number(); break;
       case 'w': options.workers.worker_program = optarg; break;
       default: return false;
     }

@@ -17,7 +17,7 @@ with ProcessPool(function=work) as pool:
     word: str = future.result()  # wrong
     pool.map(work, [1], buffersize="2")  # wrong
     pool.map(work, 1)  # wrong
-ProcessPool(limit="1")  # wrong
+ProcessPool(run_timeout="1")  # wrong
 ProcessPool(workers=3)  # wrong
 freehold.preload(True)  # wrong
 freehold.preloaded()  # wrong

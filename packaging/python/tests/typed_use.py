@@ -21,12 +21,12 @@ async def in_a_loop(pool: "ProcessPool[[int], float]") -> float:
 
 def use() -> None:
     freehold.preload(objects=True)
-    with ProcessPool(function=work, max_workers=2, limit=1.5, initializer=print, initargs=("x",)) as pool:
+    with ProcessPool(function=work, max_workers=2, run_timeout=1.5, initializer=print, initargs=("x",)) as pool:
         direct: float = pool(3, text="x")
         future: "concurrent.futures.Future[float]" = pool.submit(work, 3)
         several: "list[float]" = list(pool.map(work, range(3), buffersize=2, chunksize=2, timeout=1.0))
         try:
-            print(direct, future.result(), several, pool.status())
+            print(direct, future.result(), several, pool.stats())
         except WorkerDied as died:
             print(died.kind, died.detail)
         except TooLarge:

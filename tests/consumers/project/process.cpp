@@ -7,7 +7,7 @@
 
 int main() {
   freehold::ProcessPoolOptions options;
-  options.attempts = 1;
+  options.max_attempts = 1;
   options.component = "./no_such_component.so";
   freehold::ProcessPool pool(options);
   if (!pool.ok()) return std::puts(pool.error().c_str()), EXIT_SUCCESS;

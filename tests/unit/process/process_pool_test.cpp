@@ -63,7 +63,7 @@ ProcessPoolOptions options() {
   how.component = FREEHOLD_TEST_COMPONENT;
   how.worker_program = FREEHOLD_WORKER_PROGRAM;
   how.max_workers = 2;
-  how.max_input = how.max_output = 8192;
+  how.max_input_bytes = how.max_output_bytes = 8192;
   return how;
 }
 std::uint64_t ended(const ProcessPool& pool, ExitReason why) {
@@ -142,8 +142,8 @@ TEST(ProcessPool_Unit, NothingToDo_SupervisorSleeps) {
 }
 TEST(ProcessPool_Unit, TooMuchMemoryInATask_Killed) {
   ProcessPoolOptions how = options();
-  how.attempts = 1;
-  how.kill_rss = 192u << 20;
+  how.max_attempts = 1;
+  how.kill_rss_bytes = 192u << 20;
   ProcessPool pool(how);
   ASSERT_TRUE(pool.call("echo small").ok());
   EXPECT_EQ(pool.call("hold 240").failure(), (Failure{FailureKind::kMemory, 192}));
@@ -162,9 +162,9 @@ std::uint64_t table_bytes() {
 TEST(ProcessPool_Unit, VeryLargeTasksInTurn_NothingStaysOfTheFormer) {
   constexpr std::size_t kBytes = 32u << 20, kKept = 1u << 20;
   ProcessPoolOptions how = options();
-  how.entries = 4;
-  how.max_input = how.max_output = kBytes;
-  how.attempts = 1;
+  how.max_open_tasks = 4;
+  how.max_input_bytes = how.max_output_bytes = kBytes;
+  how.max_attempts = 1;
   ProcessPool pool(how);
   std::string input = "size " + std::to_string(kBytes) + " ";
   input.resize(kBytes, 'x');
@@ -179,24 +179,24 @@ TEST(ProcessPool_Unit, VeryLargeTasksInTurn_NothingStaysOfTheFormer) {
 }
 TEST(ProcessPool_Unit, InputBeyondTheSystemsMemory_RefusedWithoutACopy) {
   ProcessPoolOptions how = options();
-  how.entries = 2;
-  how.max_input = std::uint64_t{1} << 40;
+  how.max_open_tasks = 2;
+  how.max_input_bytes = std::uint64_t{1} << 40;
   ProcessPool pool(how);
   ASSERT_TRUE(pool.ok()) << pool.error();
-  void* const room = ::mmap(nullptr, how.max_input, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* const room = ::mmap(nullptr, how.max_input_bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   ASSERT_NE(room, MAP_FAILED);
-  Future refused = pool.submit(std::span(static_cast<const std::byte*>(room), how.max_input));
+  Future refused = pool.submit(std::span(static_cast<const std::byte*>(room), how.max_input_bytes));
   EXPECT_EQ(refused.submit_error(), SubmitError::kNoMemory);
   EXPECT_EQ(text(refused.get().failure()), "too little memory is left for it");
   EXPECT_LT(table_bytes(), 1u << 20);
   EXPECT_TRUE(pool.call("echo small").ok());
-  ::munmap(room, how.max_input);
+  ::munmap(room, how.max_input_bytes);
 }
 TEST(ProcessPool_Unit, NoMemoryForResultsThatMustLeaveTheTable_RefusedAndTheyStay) {
   constexpr std::size_t kBytes = 64u << 20;
   ProcessPoolOptions how = options();
-  how.entries = 2;
-  how.max_output = kBytes;
+  how.max_open_tasks = 2;
+  how.max_output_bytes = kBytes;
   ProcessPool pool(how);
   Future futures[] = {pool.submit("size " + std::to_string(kBytes)), pool.submit("size " + std::to_string(kBytes))};
   for (Future& future : futures) future.wait();
@@ -239,9 +239,9 @@ TEST(ProcessPool_Unit, AvailableMemory_LeastOfMachineAndGroups) {
 }
 TEST(ProcessPool_Unit, LargeTasksOverFailedAndDropped_PagesAreGivenBack) {
   ProcessPoolOptions how = options();
-  how.attempts = 1;
-  how.entries = 8;
-  how.max_input = how.max_output = 16u << 20;
+  how.max_attempts = 1;
+  how.max_open_tasks = 8;
+  how.max_input_bytes = how.max_output_bytes = 16u << 20;
   ProcessPool pool(how);
   std::vector<Future> all;
   all.push_back(pool.submit("size 16000000"));
@@ -270,17 +270,17 @@ TEST(ProcessPool_Unit, CoreDump_LeavesTheTableOut) {
 }
 TEST(ProcessPool_Unit, Idle_WorkersEnd_AndComeBack) {
   ProcessPoolOptions how = options();
-  how.idle = 20ms;
+  how.idle_timeout = 20ms;
   ProcessPool pool(how);
   for (unsigned i = 1; i <= 2; ++i) {
     ASSERT_TRUE(pool.call("echo x").ok());
     EXPECT_TRUE(comes_true([&] { return ended(pool, ExitReason::kIdle) >= i && pool.stats().workers.live == 0; }))
-        << pool.status();
+        << text(pool.stats());
   }
 }
 TEST(ProcessPool_Unit, MoreFuturesThanEntries_AllAreDelivered) {
   ProcessPoolOptions how = options();
-  how.entries = 16;
+  how.max_open_tasks = 16;
   ProcessPool pool(how);
   std::vector<Future> futures;
   for (int i = 0; i < 300; ++i) futures.push_back(pool.submit(i % 50 == 7 ? "fail 42" : "echo " + std::to_string(i)));
@@ -295,13 +295,13 @@ TEST(ProcessPool_Unit, MoreFuturesThanEntries_AllAreDelivered) {
       EXPECT_EQ(result.text(), std::to_string(i));
   }
   EXPECT_EQ(pool.stats().tasks.delivered, 299u);
-  EXPECT_EQ(pool.submit("echo x", {.wait_while_full = 0ns}).get().text(), "x");
+  EXPECT_EQ(pool.submit("echo x", {.submit_timeout = 0ns}).get().text(), "x");
 }
 TEST(ProcessPool_Unit, WorkerDiesOfATask_LogSaysWhichAndWhyAndItsLastWords) {
   std::mutex lock;
   std::vector<process::PoolEvent> events;
   ProcessPoolOptions how = options();
-  how.attempts = 2;
+  how.max_attempts = 2;
   how.keep_standard_error = true;
   how.log = [&](const process::PoolEvent& event) {
     const std::lock_guard guard(lock);
@@ -333,7 +333,7 @@ TEST(ProcessPool_Unit, WorkerDiesOfATask_CountedBeforeItsClientCanKnow) {
   std::mutex lock;
   std::vector<std::array<std::uint64_t, 2>> counted;  // ended, handed on
   ProcessPoolOptions how = options();
-  how.attempts = 2;
+  how.max_attempts = 2;
   how.max_workers = 1;
   how.log = [&](const process::PoolEvent& event) {
     using Kind = process::PoolEvent::Kind;
@@ -351,17 +351,17 @@ TEST(ProcessPool_Unit, WorkerDiesOfATask_CountedBeforeItsClientCanKnow) {
 TEST(ProcessPool_Unit, TaskHasToBeOverWithin_WaitingOrRunning_FailsWithDeadline) {
   ProcessPoolOptions how = options();
   how.max_workers = 1;
-  how.attempts = 10;
+  how.max_attempts = 10;
   ProcessPool pool(how);
-  Future runs = pool.submit("hang", {.within = 60ms});
-  Future waits = pool.submit("echo x", {.within = 30ms});
+  Future runs = pool.submit("hang", {.total_timeout = 60ms});
+  Future waits = pool.submit("echo x", {.total_timeout = 30ms});
   EXPECT_EQ(waits.get().failure(), (Failure{FailureKind::kDeadline, 30}));
   EXPECT_EQ(runs.get().failure(), (Failure{FailureKind::kDeadline, 60}));
-  EXPECT_EQ(pool.submit("echo x", {.within = 10s}).get().text(), "x");
+  EXPECT_EQ(pool.submit("echo x", {.total_timeout = 10s}).get().text(), "x");
 }
 TEST(ProcessPool_Unit, ComponentRefuses_RunsAgainAfterItsDelay) {
   ProcessPoolOptions how = options();
-  how.retry = {.attempts = 5, .delay = 60ms};
+  how.retry = {.max_attempts = 5, .delay = 60ms};
   ProcessPool pool(how);
   const Deployed folder("retry_delay");
   const auto begin = std::chrono::steady_clock::now();
@@ -371,7 +371,7 @@ TEST(ProcessPool_Unit, ComponentRefuses_RunsAgainAfterItsDelay) {
   EXPECT_TRUE(task.get().ok());
   EXPECT_GE(std::chrono::steady_clock::now() - begin, 120ms);
   how.retry.delay = 1h;
-  Future never = pool.submit("fail 7", {.within = 50ms, .retry = how.retry});
+  Future never = pool.submit("fail 7", {.total_timeout = 50ms, .retry = how.retry});
   EXPECT_EQ(never.get().failure(), (Failure{FailureKind::kDeadline, 50}));
   Future cancelled = pool.submit("fail 7", {.retry = how.retry});
   ASSERT_TRUE(comes_true([&] { return pool.stats().waiting == 1; }));
@@ -395,8 +395,8 @@ TEST(ProcessPool_Unit, Callbacks_EachOnceOnOneThread_WhateverTheEnd) {
       ++called;
     });
   EXPECT_TRUE(comes_true([&] { return called == 600; })) << called;
-  pool->submit("crash", {.attempts = 1}).then(note);
-  pool->submit("hang", {.limit = 20ms, .attempts = 1}).then(note);
+  pool->submit("crash", {.max_attempts = 1}).then(note);
+  pool->submit("hang", {.run_timeout = 20ms, .max_attempts = 1}).then(note);
   EXPECT_TRUE(comes_true([&] { return pool->stats().tasks.failed == 2; }));
   pool->submit("hang").then(note);
   pool->submit("hang").then(note);
@@ -444,7 +444,7 @@ TEST(ProcessPool_Unit, ConfinedToFiles_OthersCannotBeOpened) {
   for (const char* name : {"in/a", "other/a"}) std::ofstream(folder.path(name)) << "x";
   ProcessPoolOptions how = options();
   how.component = folder.component();
-  how.max_rss = 1ull << 40;  // so that the worker looks at its own memory
+  how.max_rss_bytes = 1ull << 40;  // so that the worker looks at its own memory
   how.confinement = {.files = true, .readable = {folder.path("in")}, .writable = {folder.path("out")}};
   if (const std::string why = refusal_of(how); !why.empty()) GTEST_SKIP() << why;
   ProcessPool pool(how);
@@ -497,8 +497,8 @@ TEST(ProcessPool_Unit, OutOfMemoryByCgroup_FailsWithMemory) {
   ProcessPoolOptions how = options();
   how.memory_cgroup = memory_cgroup(why);
   if (how.memory_cgroup.empty()) GTEST_SKIP() << why;
-  how.kill_rss = 200 << 20;  // sanitizers need much themselves
-  how.attempts = 1;
+  how.kill_rss_bytes = 200 << 20;  // sanitizers need much themselves
+  how.max_attempts = 1;
   // As a pool that was killed leaves it: its process is no more.
   const pid_t dead = ::fork();
   if (dead == 0) ::_exit(0);
@@ -531,8 +531,8 @@ TEST(ProcessPool_Unit, TaskOfOneGiB_InAndOutWhole) {
     static_cast<void>(std::sscanf(line.c_str(), "MemAvailable: %zu", &available));
   if (available < 8 * kGiB / 1024) GTEST_SKIP() << "only " << available / 1024 << " MiB of memory are available";
   ProcessPoolOptions how = options();
-  how.max_workers = how.entries = 1;
-  how.max_input = how.max_output = kGiB;
+  how.max_workers = how.max_open_tasks = 1;
+  how.max_input_bytes = how.max_output_bytes = kGiB;
   ProcessPool pool(how);
   process::Draft draft = pool.draft();
   std::memcpy(draft.room().data(), "last ", 5);
@@ -613,11 +613,11 @@ TEST(ProcessPool_Unit, LoadingHangs_KilledWithAReason) {
   std::ofstream(how.worker_program) << "#!/bin/sh\nmkdir 2>/dev/null " << deployed.path("1") << " && exec sleep 1000\n"
                                     << "exec " FREEHOLD_WORKER_PROGRAM " \"$@\"\n";
   std::filesystem::permissions(how.worker_program, std::filesystem::perms::owner_all);
-  how.load_limit = 300ms;
+  how.load_timeout = 300ms;
   how.max_workers = 1;
   ProcessPool pool(how);
   Future task = pool.submit("echo x");
-  EXPECT_TRUE(task.wait_for(10s)) << pool.status();
+  EXPECT_TRUE(task.wait_for(10s)) << text(pool.stats());
   EXPECT_EQ(ended(pool, ExitReason::kNeverUp), 1u);
 }
 TEST(ProcessPool_Unit, NoComponent_BrokenWithAReason_TasksFail) {
@@ -661,11 +661,11 @@ TEST(ProcessPool_Unit, WorkersKilledBetweenTasks_TheNextStartsWithoutABackOff) {
   for (unsigned killed = 0; killed < 18; ++killed) {
     const auto begin = std::chrono::steady_clock::now();
     const Result worker = pool.call("pid");
-    ASSERT_TRUE(worker.ok()) << pool.status();
+    ASSERT_TRUE(worker.ok()) << text(pool.stats());
     if (killed >= 14) least = std::min<std::chrono::nanoseconds>(least, std::chrono::steady_clock::now() - begin);
     ASSERT_TRUE(comes_true([&] { return pool.stats().tasks.delivered == killed + 1; }));
     ::kill(std::stoi(std::string(worker.text())), SIGKILL);
-    ASSERT_TRUE(comes_true([&] { return ended(pool, ExitReason::kSignal) == killed + 1; })) << pool.status();
+    ASSERT_TRUE(comes_true([&] { return ended(pool, ExitReason::kSignal) == killed + 1; })) << text(pool.stats());
   }
   EXPECT_LT(least, 900ms) << "after 14 deaths the back-off is 1.02 s";
 }
@@ -674,7 +674,8 @@ TEST(ProcessPool_Unit, ComponentWritesOverTheHeader_PoolBeginsAnew) {
   for (int i = 0; i < 3; ++i) {
     const Result result = pool.call("header");  // it may be told before the damage is seen
     EXPECT_TRUE(result.ok() || result.failure().kind == FailureKind::kCorrupt) << static_cast<int>(result.failure().kind);
-    EXPECT_TRUE(comes_true([&] { return pool.stats().workers.damaged == static_cast<unsigned>(i) + 1; })) << pool.status();
+    EXPECT_TRUE(comes_true([&] { return pool.stats().workers.damaged == static_cast<unsigned>(i) + 1; }))
+        << text(pool.stats());
     EXPECT_EQ(pool.call("echo x").text(), "x");
   }
 }
@@ -687,7 +688,7 @@ TEST(ProcessPool_Unit, ComponentWritesWildly_FiguresArePossible) {
     (void)pool.call("wild " + std::to_string(seed) + " 300");
     most = std::max(most, pool.stats().workers.retried);
   }
-  EXPECT_TRUE(comes_true([&] { return pool.call("echo x").text() == "x"; })) << pool.status();
+  EXPECT_TRUE(comes_true([&] { return pool.call("echo x").text() == "x"; })) << text(pool.stats());
   EXPECT_LE(std::max(most, pool.stats().workers.retried), 1'000'000u);
 }
 // A length beyond the output, with or without a reason of the component's, was taken for damage of the whole table.
@@ -714,14 +715,14 @@ int number_in(const std::string& file) {
 TEST(ProcessPool_Unit, ComponentLeavesAChild_GoneWithTheWorker) {
   const std::string file = testing::TempDir() + "freehold_child_" + std::to_string(::getpid());
   ProcessPoolOptions how = options();
-  how.attempts = 1;
+  how.max_attempts = 1;
   int children[2] = {};
   {
     ProcessPool pool(how);
     ASSERT_TRUE(pool.call("leave " + file).ok());
     children[0] = number_in(file);
     EXPECT_FALSE(is_gone(children[0]));
-    Future hangs = pool.submit("leavehang " + file, {.limit = 100ms});
+    Future hangs = pool.submit("leavehang " + file, {.run_timeout = 100ms});
     EXPECT_EQ(hangs.get().failure().kind, FailureKind::kDeadline);
     children[1] = number_in(file);
     EXPECT_TRUE(comes_true([&] { return is_gone(children[1]); }));
@@ -745,14 +746,14 @@ TEST(ProcessPool_Unit, PoolEnds_NoProcessNoDescriptorLeft) {
 TEST(ProcessPool_Unit, ProgramIgnoresItsChildren_OneDiesBeforeItIsWatched) {
   const auto former = ::signal(SIGCHLD, SIG_IGN);
   ProcessPoolOptions how = options();
-  how.attempts = how.max_workers = 1;
+  how.max_attempts = how.max_workers = 1;
   ProcessPool pool(how);
   g_starts_slowly = true;
   const Failure seen = pool.call("crash").failure();
   g_starts_slowly = false;
   EXPECT_EQ(seen, (Failure{FailureKind::kSignal, 0}));
-  EXPECT_EQ(ended(pool, ExitReason::kNeverUp), 0u) << pool.status();
-  EXPECT_EQ(ended(pool, ExitReason::kSignal), 1u) << pool.status();
+  EXPECT_EQ(ended(pool, ExitReason::kNeverUp), 0u) << text(pool.stats());
+  EXPECT_EQ(ended(pool, ExitReason::kSignal), 1u) << text(pool.stats());
   EXPECT_EQ(pool.call("echo x").text(), "x");
   ::signal(SIGCHLD, former);
 }
