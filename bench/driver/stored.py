@@ -15,24 +15,17 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 STORE = ROOT / "docs" / "benchmarks"
 
 
-def in_lines(value):
-    """One line for each element of a list."""
-    if isinstance(value, list) and value:
+def in_lines(value, depth=1):
+    """One line for each element of a list, and for each entry of `rows`: a diff shows what changed, and the file stays small."""
+    if not value or depth > 1 and not isinstance(value, list):
+        return json.dumps(value)
+    if isinstance(value, list):
         return "[\n" + ",\n".join(f"  {json.dumps(one)}" for one in value) + "\n ]"
-    return json.dumps(value)
+    return "{\n" + ",\n".join(f"{' ' * depth}{json.dumps(key)}: {in_lines(one, 1 if key == 'rows' else depth + 1)}" for key, one in value.items()) + "\n}"
 
 
 def dumps(data):
-    """One line for each row under each malloc, or for each series: a diff shows what changed, and the file stays small."""
-    if not isinstance(data.get("rows"), dict):
-        return "{\n" + ",\n".join(f" {json.dumps(key)}: {in_lines(value)}" for key, value in data.items()) + "\n}\n"
-    head = {key: value for key, value in data.items() if key != "rows"}
-    rows = []
-    for name, about in data["rows"].items():
-        runs = ",\n".join(f"   {json.dumps(a)}: {json.dumps(r)}" for a, r in about["runs"].items())
-        rest = "".join(f"{json.dumps(key)}: {json.dumps(value)}, " for key, value in about.items() if key != "runs")
-        rows.append(f"  {json.dumps(name)}: {{{rest}\"runs\": {{\n{runs}\n  }}}}")
-    return json.dumps(head, indent=1)[:-2] + ',\n "rows": {\n' + ",\n".join(rows) + "\n }\n}\n"
+    return in_lines(data) + "\n"
 
 
 def between_marks(text, name, content):
