@@ -42,31 +42,5 @@ TEST_F(PoolsPage, OfARun_DrawsEveryPlotAndTable) {
   EXPECT_EQ(count(seen.dom, " best\"") + count(seen.dom, " best first\""), 15u);
 }
 
-TEST_F(PoolsPage, HostileFailure_IsShownAsText) {
-  Results results = results_with(ours_loses_the_ring);
-  results.series.front().samples.clear();
-  results.series.front().failure = "</script><img src=x onerror=\"document.body.remove()\">&amp;";
-  const Seen seen = look_at_page_of(results);
-  expect_quiet(seen);
-  EXPECT_EQ(count(seen.dom, "<img"), 0u);
-  EXPECT_GT(count(seen.dom, "&lt;/script&gt;&lt;img src=x"), 0u);
-}
-
-TEST_F(PoolsPage, OfAnInterruptedRun_StaysWhole) {
-  Results results = results_with(ours_loses_the_ring);
-  results.complete = false;
-  for (std::size_t i = 0; i < results.series.size(); ++i) {
-    if (i % 3 == 0) results.series[i].samples.clear();
-  }
-  const Seen some = look_at_page_of(results);
-  expect_quiet(some);
-  EXPECT_EQ(count(some.dom, "<canvas"), 4u);
-  EXPECT_GT(count(some.dom, "Interrupted"), 0u);
-  for (Series& series : results.series) series.samples.clear();
-  const Seen none = look_at_page_of(results);
-  expect_quiet(none);
-  EXPECT_EQ(count(none.dom, "NaN"), 0u);
-}
-
 }  // namespace
 }  // namespace freehold::tests

@@ -87,16 +87,6 @@ TEST(ArticlesClaims, Verdict_NeverContradictsItsFigures) {
   for (const Verdict verdict : {Verdict::kReproduced, Verdict::kRefuted, Verdict::kUndecided}) EXPECT_GT(seen[verdict], 500);
 }
 
-TEST(ArticlesClaims, OthersHadTheCpus_OnlyCpuTimeDecides) {
-  EXPECT_EQ(claim_on({2.0, 2.0}, 1.5, true, 2, 0.1).verdict, Verdict::kReproduced);
-  const Claim claim = claim_on({2.0, 2.0}, 1.5, true, 2, 0.4);
-  EXPECT_EQ(claim.verdict, Verdict::kUndecided);
-  EXPECT_EQ(claim.limits, "limits; other programs had 40% of the CPUs");
-  std::vector<Claim> all;
-  Claims(1, 2, 0.4, all).at_least({"id", "statement", "figure", "limits", 1, true}, {2.0, 2.0}, 1.5);
-  EXPECT_EQ(all.front().verdict, Verdict::kReproduced);
-}
-
 // ---- findings
 
 TEST(ArticlesFindings, ResultsAsInTheArticles_EveryClaimReproduced) {
@@ -123,20 +113,6 @@ TEST(ArticlesFindings, AllEqual_WhatClaimsADifferenceRefuted) {
     EXPECT_EQ(claim_of(findings, id).verdict, Verdict::kReproduced) << id;
 }
 
-TEST(ArticlesFindings, Article3_TheContainersAloneAreAStepOfTheirOwn) {
-  Figures figures = as_in_the_articles();
-  const Findings findings = findings_of(results_with(figures));
-  for (const char* id : {"containers-faster", "containers-still-contend", "rest-gains", "containers-of-wheel"})
-    EXPECT_EQ(claim_of(findings, id).verdict, Verdict::kReproduced) << id;
-  figures.timer = [](const std::string& structure, timers::Phase) {
-    return structure.find("containers") == structure.npos ? 500.0 : 600.0;
-  };
-  figures.sleeps = [](const auto&, auto) { return 0.0; };
-  const Findings slower = findings_of(results_with(figures));
-  for (const char* id : {"containers-faster", "containers-still-contend", "containers-of-wheel"})
-    EXPECT_EQ(claim_of(slower, id).verdict, Verdict::kRefuted) << id;
-}
-
 constexpr std::array kArticle4{"six-threads",        "six-processes",   "document-time",     "no-more-workers",
                                "object-heap-faster", "one-cpu-compute", "one-cpu-memory",    "one-cpu-allocate",
                                "object-heap-scales", "mixed-degrades",  "one-cpu-processes", "one-cpu-documents"};
@@ -153,31 +129,6 @@ TEST(ArticlesFindings, Article4NothingChangesAnything_GainsAndLossesRefuted) {
     EXPECT_EQ(claim_of(findings, id).verdict, Verdict::kRefuted) << id << ' ' << claim_of(findings, id).figure;
   EXPECT_EQ(claim_of(findings, "document-time").verdict, Verdict::kReproduced);
   EXPECT_EQ(claim_of(findings, "one-cpu-compute").verdict, Verdict::kReproduced);
-}
-
-TEST(ArticlesFindings, Article4_WhatTheMachinesCpusCannotShowSaysSo) {
-  const Findings one = findings_of(scaling_with(as_in_the_articles(), 1));
-  for (const char* id : {"six-threads", "document-time", "object-heap-scales"})
-    EXPECT_EQ(claim_of(one, id).verdict, Verdict::kNotTestable) << id;
-  EXPECT_EQ(claim_of(one, "one-cpu-allocate").verdict, Verdict::kReproduced);
-  const Findings many = findings_of(scaling_with(as_in_the_articles(), 64));
-  for (const char* id : {"six-threads", "six-processes", "document-time", "no-more-workers"}) {
-    EXPECT_EQ(claim_of(many, id).verdict, Verdict::kNotTestable) << id;
-    EXPECT_NE(claim_of(many, id).limits.find("64"), std::string::npos) << claim_of(many, id).limits;
-  }
-}
-
-TEST(ArticlesFindings, Figure9_AnArticlesPlotForTimeAndContention) {
-  const Findings findings = findings_of(results_with(as_in_the_articles()));
-  ASSERT_EQ(findings.plots.size(), 2u);
-  for (const Plot& plot : findings.plots) {
-    ASSERT_EQ(plot.lines.size(), 3u) << plot.title;
-    EXPECT_EQ(plot.lines[1].label, "16 threads");
-    for (const Plot::Line& line : plot.lines) EXPECT_EQ(line.values.size(), plot.x.size());
-  }
-  EXPECT_EQ(findings.plots[0].lines[2].values[0], 1000.0);
-  EXPECT_EQ(findings.plots[0].lines[2].greatest[0], 1000.0);
-  EXPECT_NEAR(*findings.plots[1].lines[0].values[0], 26, 1e-9);
 }
 
 TEST(ArticlesFindings, Interrupted_WhatIsMissingIsNotMeasured) {

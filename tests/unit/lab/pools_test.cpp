@@ -24,60 +24,6 @@ namespace {
 
 // ---- the plan
 
-TEST(PoolsPlan, Words_NameTheWholeJob) {
-  const Job job{.pool = "a-pool",
-                .test = Trial::kRandom,
-                .context = Context::kPolluted,
-                .threads = 3,
-                .operations = 5'000'000'000,
-                .slot_bytes = 12,
-                .milliseconds = 150,
-                .reads = 4,
-                .shards = 7,
-                .counted = true};
-  EXPECT_EQ(job_of(words_of(job)), job);
-  std::vector<std::string> words = words_of(job);
-  words[1] = "dance";
-  EXPECT_THROW((void)job_of(words), std::runtime_error);
-  words.pop_back();
-  EXPECT_THROW((void)job_of(words), std::runtime_error);
-}
-
-TEST(PoolsPlan, Cells_EachOnceAndOnlyWhereAPoolTakesPart) {
-  const Results results = results_with(ours_loses_the_ring);
-  for (const Series& series : results.series) {
-    const Cell& cell = series.cell;
-    EXPECT_EQ(std::ranges::count(results.series, cell, &Series::cell), 1);
-    if (cell.pool == kBaselinePool) {
-      EXPECT_TRUE(cell.row.test != Trial::kRing && cell.row.context == Context::kFresh);
-    }
-    EXPECT_EQ(cell.shards != 0, cell.row.test == Trial::kCrc && cell.pool == kSpreadPool);
-    if (is_single_threaded(cell.row.test)) {
-      EXPECT_EQ(cell.row.threads, 1u);
-    }
-  }
-  // 12 rows of three tests in four contexts, three rows of the others, two of article 1's.
-  EXPECT_EQ(rows_of(results.settings).size(), 3u * 4 + 3 + 2);
-}
-
-TEST(PoolsPlan, Pools_KnownNamesInTheOrderOfTheTables) {
-  const auto chosen = parse_pools("baseline,boost-pool,boost-pool");
-  ASSERT_EQ(chosen.size(), 2u);
-  EXPECT_EQ(chosen[0]->name, "boost-pool");
-  EXPECT_EQ(chosen[1]->name, "baseline");
-  EXPECT_THROW((void)parse_pools("no-such-pool"), Failure);
-}
-
-TEST(PoolsPlan, Candidates_AreEveryStrategyOfTheRegistryAndMore) {
-  pool::for_each_strategy([]<class S> {
-    const Candidate* const candidate = find_by_name(candidates(), S::kName);
-    ASSERT_NE(candidate, nullptr) << S::kName;
-    EXPECT_EQ(candidate->source, S::kSource);
-    EXPECT_EQ(candidate->kind, Kind::kStrategy);
-  });
-  EXPECT_GT(candidates().size(), pool::Strategies::kCount);
-}
-
 // ---- what a test finds when it begins
 
 using Stack = pool::NativePool<pool::TaggedStack>;
@@ -196,17 +142,6 @@ TEST(PoolsLoops, SlotHandedOutTwice_IsNoticed) {
 }
 
 // ---- what is computed from the samples
-
-TEST(PoolsResults, Comparisons_LostRowsFirstAndTheBaselineIsNoRival) {
-  const std::vector<Comparison> all = comparisons(results_with(ours_loses_the_ring));
-  ASSERT_EQ(all.size(), 17u);
-  EXPECT_EQ(all[0].row.test, Trial::kRing);
-  EXPECT_DOUBLE_EQ(all[0].ratio(), 30 * 1.01 / 10);
-  EXPECT_EQ(all[0].name, "other");
-  EXPECT_NEAR(all[0].least, 3.0, 1e-6);
-  EXPECT_NEAR(all[0].greatest, 3.06, 1e-6);
-  for (const Comparison& one : std::span(all).subspan(1)) EXPECT_LT(one.ratio(), 0.6);
-}
 
 }  // namespace
 }  // namespace freehold::cli::pools

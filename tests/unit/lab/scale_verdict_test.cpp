@@ -73,24 +73,5 @@ TEST(ScaleVerdict, Decide_TheWholeRangeCounts) {
   EXPECT_EQ(decide({0.8, 0.9}, 0.8, false), Outcome::kReproduced);
 }
 
-TEST(ScaleVerdict, BusyMachine_NothingIsDecided) {
-  Results results = results_with(as_in_the_article);
-  for (Series& series : results.series) {
-    for (auto& sample : series.samples) sample->cpu_ns /= 2;
-  }
-  EXPECT_EQ(outcomes(results), (std::vector(3, Outcome::kUndecided)));
-  EXPECT_TRUE(has_note(results, "Other processes used the CPUs: the workers got 50%"));
-}
-
-TEST(ScaleNotes, FailuresOfOneKind_AreToldOnce) {
-  Results results = results_with(as_in_the_article);
-  for (Series& series : results.series) {
-    if (series.cell.test == Workload::kMixed && series.cell.subject == kFreehold) series.failure = "killed by signal 11";
-  }
-  const auto notes = notes_of(results);
-  EXPECT_EQ(std::ranges::count(notes, "freehold failed in mixed (threads): killed by signal 11."), 1);
-  EXPECT_EQ(std::ranges::count(notes, "freehold failed in mixed (processes): killed by signal 11."), 1);
-}
-
 }  // namespace
 }  // namespace freehold::cli::scale

@@ -17,46 +17,6 @@ namespace {
 
 // ---- the plan
 
-TEST(TimersPlan, Words_NameTheWholeJob) {
-  const Job job{.structure = "a-wheel",
-                .test = Trial::kShared,
-                .load = Load::kBusy,
-                .timers = 1000,
-                .users = 4,
-                .background = 8,
-                .milliseconds = 150};
-  EXPECT_EQ(job_of(words_of(job)), job);
-  std::vector<std::string> words = words_of(job);
-  words[1] = "dance";
-  EXPECT_THROW((void)job_of(words), std::runtime_error);
-  words.pop_back();
-  EXPECT_THROW((void)job_of(words), std::runtime_error);
-}
-
-TEST(TimersPlan, Cells_EachOnceAndOnlyWhereAStructureTakesPart) {
-  const Results results = results_with(wheel_suffers);
-  for (const Series& series : results.series) {
-    EXPECT_EQ(std::ranges::count(results.series, series.cell, &Series::cell), 1);
-    if (series.cell.structure == kPeerAt) {
-      EXPECT_NE(series.cell.row.test, Trial::kShared);
-    }
-    if (series.cell.structure == kBaselineAt) {
-      EXPECT_EQ(series.cell.row.test, Trial::kRearm);
-    }
-    EXPECT_EQ(job_of(results.settings, series.cell).background, series.cell.load == Load::kAlone ? 0u : 8u);
-  }
-  // Five lives, four numbers of timers, two of users.
-  EXPECT_EQ(rows_of(results.settings).size(), 5u + 4 + 2);
-}
-
-TEST(TimersPlan, Structures_KnownNamesInTheOrderOfTheTables) {
-  const auto chosen = parse_structures("libuv,container,libuv");
-  ASSERT_EQ(chosen.size(), 2u);
-  EXPECT_EQ(chosen[0]->name, "container");
-  EXPECT_EQ(chosen[1]->name, "libuv");
-  EXPECT_THROW((void)parse_structures("no-such-queue"), Failure);
-}
-
 // ---- the loops
 
 Job job_with(Trial test, std::uint32_t users = 1) {
@@ -138,19 +98,6 @@ TEST(TimersBackground, EachLoad_IsAtWorkFromTheBeginning) {
 }
 
 // ---- what is computed from the samples
-
-TEST(TimersResults, Ratio_IsThatOfEachSet) {
-  const Results results = results_with([](const Cell& cell, std::size_t set) {
-    return cell.structure == kPrivateAt ? 10.0 : 10.0 * static_cast<double>(set + 1);
-  });
-  const Row row{Trial::kRandom, results.settings.count, 1};
-  const auto ratio = ratio_of(results.find(row, Load::kAlone, kReference), results.find(row, Load::kAlone, kPrivate),
-                              Phase::kAll, Figure::kCpu);
-  ASSERT_TRUE(ratio);
-  EXPECT_DOUBLE_EQ(ratio->least, 1);
-  EXPECT_DOUBLE_EQ(ratio->median, 2);
-  EXPECT_DOUBLE_EQ(ratio->greatest, 3);
-}
 
 }  // namespace
 }  // namespace freehold::cli::timers
