@@ -6,8 +6,8 @@
 #include <bit>
 
 #include "freehold/pool/best_pool.hpp"
-#include "sim/explore.hpp"
 #include "sim/sim_atomics.hpp"
+#include "tests/model/expect_ok.hpp"
 
 namespace freehold {
 namespace {
@@ -344,10 +344,8 @@ Result pop_of_nothing(const Options& options) {
 // Every interleaving with four preemptions (three where there are too many), and those with two in which a read may be stale
 // as well.
 TEST(BestPool_Model, TrimAgainstAcquire_NobodyIsRefused) {
-  const Result exact = trimming<SimAtomics>(bounds("best/trim", 4, 0));
-  EXPECT_TRUE(exact.ok()) << exact;
-  const Result stale = trimming<SimAtomics>(bounds("best/trim_stale", 2, 1));
-  EXPECT_TRUE(stale.ok()) << stale;
+  expect_ok(trimming<SimAtomics>(bounds("best/trim", 4, 0)));
+  expect_ok(trimming<SimAtomics>(bounds("best/trim_stale", 2, 1)));
 }
 // A kernel without membarrier.
 struct NoMembarrier : SimAtomics {
@@ -357,69 +355,49 @@ struct NoMembarrier : SimAtomics {
 
 TEST(BestPool_Model, WithoutMembarrier_NothingTwiceNothingLost) {
   for (const pool::Growth growth : {pool::Growth::kFixed, pool::Growth::kGrowing}) {
-    const Result r = last_slot<NoMembarrier>(bounds("best/no_membarrier", 3, 1), growth);
-    EXPECT_TRUE(r.ok()) << r;
+    expect_ok(last_slot<NoMembarrier>(bounds("best/no_membarrier", 3, 1), growth));
   }
 }
 TEST(BestPool_Model, LastSlotInAnothersArray_Found) {
-  const Result exact = last_slot<SimAtomics>(bounds("best/last", 4, 0));
-  EXPECT_TRUE(exact.ok()) << exact;
-  const Result stale = last_slot<SimAtomics>(bounds("best/last_stale", 2, 1));
-  EXPECT_TRUE(stale.ok()) << stale;
+  expect_ok(last_slot<SimAtomics>(bounds("best/last", 4, 0)));
+  expect_ok(last_slot<SimAtomics>(bounds("best/last_stale", 2, 1)));
 }
 TEST(BestPool_Model, EnoughForAll_NobodyIsRefused) {
-  const Result exact = never_refused<SimAtomics>(bounds("best/enough", 4, 0));
-  EXPECT_TRUE(exact.ok()) << exact;
-  const Result stale = never_refused<SimAtomics>(bounds("best/enough_stale", 2, 1));
-  EXPECT_TRUE(stale.ok()) << stale;
+  expect_ok(never_refused<SimAtomics>(bounds("best/enough", 4, 0)));
+  expect_ok(never_refused<SimAtomics>(bounds("best/enough_stale", 2, 1)));
 }
 TEST(BestPool_Model, ThiefAgainstOwner_NothingTwiceNothingLost) {
-  const Result exact = thief_and_owner<SimAtomics>(bounds("best/thief", 3, 0));
-  EXPECT_TRUE(exact.ok()) << exact;
-  const Result stale = thief_and_owner<SimAtomics>(bounds("best/thief_stale", 2, 1));
-  EXPECT_TRUE(stale.ok()) << stale;
+  expect_ok(thief_and_owner<SimAtomics>(bounds("best/thief", 3, 0)));
+  expect_ok(thief_and_owner<SimAtomics>(bounds("best/thief_stale", 2, 1)));
 }
 TEST(BestPool_Model, HandedOver_NothingTwiceNothingLost) {
-  const Result exact = handed_over<SimAtomics>(bounds("best/handed", 4, 0));
-  EXPECT_TRUE(exact.ok()) << exact;
-  const Result stale = handed_over<SimAtomics>(bounds("best/handed_stale", 2, 1));
-  EXPECT_TRUE(stale.ok()) << stale;
+  expect_ok(handed_over<SimAtomics>(bounds("best/handed", 4, 0)));
+  expect_ok(handed_over<SimAtomics>(bounds("best/handed_stale", 2, 1)));
 }
 TEST(BestPool_Model, EndOfThreadAgainstSteal_NothingTwiceNothingLost) {
-  const Result exact = end_against_steal<SimAtomics>(bounds("best/end", 4, 0));
-  EXPECT_TRUE(exact.ok()) << exact;
-  const Result stale = end_against_steal<SimAtomics>(bounds("best/end_stale", 2, 1));
-  EXPECT_TRUE(stale.ok()) << stale;
+  expect_ok(end_against_steal<SimAtomics>(bounds("best/end", 4, 0)));
+  expect_ok(end_against_steal<SimAtomics>(bounds("best/end_stale", 2, 1)));
 }
 TEST(BestPool_Model, OpeningByTwo_NothingTwiceNothingLost) {
-  const Result exact = opening<SimAtomics>(bounds("best/open", 4, 0));
-  EXPECT_TRUE(exact.ok()) << exact;
-  const Result stale = opening<SimAtomics>(bounds("best/open_stale", 2, 1));
-  EXPECT_TRUE(stale.ok()) << stale;
+  expect_ok(opening<SimAtomics>(bounds("best/open", 4, 0)));
+  expect_ok(opening<SimAtomics>(bounds("best/open_stale", 2, 1)));
 }
 TEST(BestPool_Model, DryPool_NothingTwiceNothingLostNobodyRefused) {
-  const Result exact = dry<SimAtomics>(bounds("best/dry", 3, 0));
-  EXPECT_TRUE(exact.ok()) << exact;
-  const Result stale = dry<SimAtomics>(bounds("best/dry_stale", 2, 1));
-  EXPECT_TRUE(stale.ok()) << stale;
+  expect_ok(dry<SimAtomics>(bounds("best/dry", 3, 0)));
+  expect_ok(dry<SimAtomics>(bounds("best/dry_stale", 2, 1)));
 }
 TEST(BestPool_Model, FreeAllTheTime_NeverNone) {
-  const Result exact = free_all_the_time<SimAtomics>(bounds("best/free_all_the_time", 3, 0));
-  EXPECT_TRUE(exact.ok()) << exact;
+  expect_ok(free_all_the_time<SimAtomics>(bounds("best/free_all_the_time", 3, 0)));
 }
 TEST(BestPool_Model, RoomMadeWhileDry_NeverNone) {
-  const Result exact = room_made_while_dry<SimAtomics>(bounds("best/room_made_while_dry", 2, 0));
-  EXPECT_TRUE(exact.ok()) << exact;
+  expect_ok(room_made_while_dry<SimAtomics>(bounds("best/room_made_while_dry", 2, 0)));
 }
 TEST(BestPool_Model, PopOfNothingAgainstSteal_NothingTwiceNothingLost) {
-  const Result exact = pop_of_nothing<SimAtomics>(bounds("best/pop_of_nothing", 4, 0));
-  EXPECT_TRUE(exact.ok()) << exact;
-  const Result stale = pop_of_nothing<SimAtomics>(bounds("best/pop_of_nothing_stale", 2, 1));
-  EXPECT_TRUE(stale.ok()) << stale;
+  expect_ok(pop_of_nothing<SimAtomics>(bounds("best/pop_of_nothing", 4, 0)));
+  expect_ok(pop_of_nothing<SimAtomics>(bounds("best/pop_of_nothing_stale", 2, 1)));
 }
 TEST(BestPool_Model, DryPoolHeardOfByLooking_NothingTwiceNothingLost) {
-  const Result r = heard_by_looking<SimAtomics>(bounds("best/heard", 2, 1));
-  EXPECT_TRUE(r.ok()) << r;
+  expect_ok(heard_by_looking<SimAtomics>(bounds("best/heard", 2, 1)));
 }
 
 // ---- mutants

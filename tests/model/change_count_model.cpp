@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "freehold/sync/change_count.hpp"
-#include "sim/explore.hpp"
 #include "sim/sim_atomics.hpp"
+#include "tests/model/expect_ok.hpp"
 
 namespace freehold {
 namespace {
@@ -49,14 +49,12 @@ using Shipped = sync::ChangeCountOrders;
 
 TEST(ChangeCount_Model, OneReader_BelievesNoPartOfAChange) {
   bool believed = false, refused = false;
-  const Result result =
-      changes_and_looks<Shipped>({.name = "change_count/1x2", .preemptions = 4, .stale = 3}, 2, 1, &believed, &refused);
-  EXPECT_TRUE(result.ok()) << result;
+  expect_ok(
+      changes_and_looks<Shipped>({.name = "change_count/1x2", .preemptions = 4, .stale = 3}, 2, 1, &believed, &refused));
   EXPECT_TRUE(believed && refused);
 }
 TEST(ChangeCount_Model, TwoReaders_BelieveNoPartOfAChange) {
-  const Result result = changes_and_looks<Shipped>({.name = "change_count/2x1", .preemptions = 3, .stale = 2}, 1, 2);
-  EXPECT_TRUE(result.ok()) << result;
+  expect_ok(changes_and_looks<Shipped>({.name = "change_count/2x1", .preemptions = 3, .stale = 2}, 1, 2));
 }
 
 TEST(ChangeCount_Model, ForkAmidAChange_ResetEndsIt) {

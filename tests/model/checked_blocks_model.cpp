@@ -7,8 +7,8 @@
 
 #include <vector>
 
-#include "sim/explore.hpp"
 #include "sim/sim_atomics.hpp"
+#include "tests/model/expect_ok.hpp"
 #include "tests/unit/check/tiny_source.hpp"
 
 namespace freehold::check {
@@ -116,24 +116,19 @@ Result look_while_freed(Options options, bool at_all) {
 }
 
 TEST(CheckedBlocks_Model, TwoThreadsFreeOneBlock_OneIsTold) {
-  const Result result = free_twice({.name = "checked/twice", .preemptions = 2, .stale = 2});
-  EXPECT_TRUE(result.ok()) << result;
+  expect_ok(free_twice({.name = "checked/twice", .preemptions = 2, .stale = 2}));
 }
 TEST(CheckedBlocks_Model, ThreadsFreeEachOthersBlocks_NothingIsReported) {
-  const Result result = exchange_blocks({.name = "checked/exchange", .preemptions = 2, .stale = 1}, false);
-  EXPECT_TRUE(result.ok()) << result;
+  expect_ok(exchange_blocks({.name = "checked/exchange", .preemptions = 2, .stale = 1}, false));
 }
 TEST(CheckedBlocks_Model, LookAtTheLastBlockWhileItIsFreed_NothingIsReported) {
-  const Result result = look_while_freed({.name = "checked/last", .preemptions = 2, .stale = 1}, false);
-  EXPECT_TRUE(result.ok()) << result;
+  expect_ok(look_while_freed({.name = "checked/last", .preemptions = 2, .stale = 1}, false));
 }
 TEST(CheckedBlocks_Model, LookAtTheLastBlockAmidALookAtAll_NoThreadWaitsForEver) {
-  const Result result = look_while_freed({.name = "checked/last_all", .preemptions = 1, .stale = 0}, true);
-  EXPECT_TRUE(result.ok()) << result;
+  expect_ok(look_while_freed({.name = "checked/last_all", .preemptions = 1, .stale = 0}, true));
 }
 TEST(CheckedBlocks_Model, LookAtAllAmidChanges_NothingIsReported) {
-  const Result result = exchange_blocks({.name = "checked/look", .preemptions = 1, .stale = 1}, true);
-  EXPECT_TRUE(result.ok()) << result;
+  expect_ok(exchange_blocks({.name = "checked/look", .preemptions = 1, .stale = 1}, true));
 }
 
 }  // namespace

@@ -7,8 +7,8 @@
 #include "freehold/alloc/fork_work.hpp"
 #include "freehold/sync/fork_gate.hpp"
 #include "freehold/sync/lock.hpp"
-#include "sim/explore.hpp"
 #include "sim/sim_atomics.hpp"
+#include "tests/model/expect_ok.hpp"
 
 namespace freehold {
 namespace {
@@ -164,12 +164,10 @@ Result put_off_frees(Options options) {
 }
 
 TEST(ForkGate_Model, OwnMarks_TheCopyIsWhole) {
-  const Result result = copy_amid_changes({.name = "fork/own", .preemptions = 3, .stale = 2}, false);
-  EXPECT_TRUE(result.ok()) << result;
+  expect_ok(copy_amid_changes({.name = "fork/own", .preemptions = 3, .stale = 2}, false));
 }
 TEST(ForkGate_Model, SharedMarks_TheCopyIsWhole) {
-  const Result result = copy_amid_changes({.name = "fork/shared", .preemptions = 3, .stale = 1}, true);
-  EXPECT_TRUE(result.ok()) << result;
+  expect_ok(copy_amid_changes({.name = "fork/shared", .preemptions = 3, .stale = 1}, true));
 }
 // The process confines itself amid all this: nobody may fence others afterwards.
 template <class A = SimAtomics, class O = Orders>
@@ -189,20 +187,16 @@ Result copy_amid_confinement(Options options) {
   });
 }
 TEST(ForkGate_Model, ConfinedMeanwhile_TheCopyIsWhole) {
-  const Result result = copy_amid_confinement({.name = "fork/confined", .preemptions = 3, .stale = 2});
-  EXPECT_TRUE(result.ok()) << result;
+  expect_ok(copy_amid_confinement({.name = "fork/confined", .preemptions = 3, .stale = 2}));
 }
 TEST(ForkGate_Model, ForkWaitsForALockUnderWhichOthersAllocate_NobodyWaitsForEver) {
-  const Result result = copy_behind_anothers_lock({.name = "fork/lock", .preemptions = 3, .stale = 1}, false);
-  EXPECT_TRUE(result.ok()) << result;
+  expect_ok(copy_behind_anothers_lock({.name = "fork/lock", .preemptions = 3, .stale = 1}, false));
 }
 TEST(ForkGate_Model, TwoForksWhoseHandlersAllocate_BothCopiesAreWhole) {
-  const Result result = two_forks({.name = "fork/two", .preemptions = 3, .stale = 1});
-  EXPECT_TRUE(result.ok()) << result;
+  expect_ok(two_forks({.name = "fork/two", .preemptions = 3, .stale = 1}));
 }
 TEST(ForkGate_Model, FreesPutOff_NoneIsLeftBehind) {
-  const Result result = put_off_frees({.name = "fork/put off", .preemptions = 3, .stale = 1});
-  EXPECT_TRUE(result.ok()) << result;
+  expect_ok(put_off_frees({.name = "fork/put off", .preemptions = 3, .stale = 1}));
 }
 
 // Where the kernel cannot fence other threads, each fences for itself.
@@ -211,8 +205,7 @@ struct NoMembarrier : SimAtomics {
   static void heavy_fence() noexcept {}
 };
 TEST(ForkGate_Model, NoMembarrier_TheCopyIsWhole) {
-  const Result result = copy_amid_changes<NoMembarrier>({.name = "fork/fences", .preemptions = 3, .stale = 2}, false);
-  EXPECT_TRUE(result.ok()) << result;
+  expect_ok(copy_amid_changes<NoMembarrier>({.name = "fork/fences", .preemptions = 3, .stale = 2}, false));
 }
 
 // ---- mutants

@@ -8,8 +8,8 @@
 
 #include <cstdint>
 
-#include "sim/explore.hpp"
 #include "sim/sim_atomics.hpp"
+#include "tests/model/expect_ok.hpp"
 
 namespace freehold::check {
 namespace {
@@ -158,24 +158,19 @@ Result find_amid_changes(Options options) {
 }
 
 TEST(GuardSlots_Model, TwoThreadsOneSlot_OneUserAtATime) {
-  const Result result = allocate_and_free({.name = "guards/one", .preemptions = 2, .stale = 2}, 1);
-  EXPECT_TRUE(result.ok()) << result;
+  expect_ok(allocate_and_free({.name = "guards/one", .preemptions = 2, .stale = 2}, 1));
 }
 TEST(GuardSlots_Model, TwoThreadsTwoSlots_OneUserAtATime) {
-  const Result result = allocate_and_free({.name = "guards/two", .preemptions = 2, .stale = 1}, 2);
-  EXPECT_TRUE(result.ok()) << result;
+  expect_ok(allocate_and_free({.name = "guards/two", .preemptions = 2, .stale = 1}, 2));
 }
 TEST(GuardSlots_Model, TwoFreesOfABlock_OneIsDouble) {
-  const Result result = free_twice({.name = "guards/twice", .preemptions = 3, .stale = 2});
-  EXPECT_TRUE(result.ok()) << result;
+  expect_ok(free_twice({.name = "guards/twice", .preemptions = 3, .stale = 2}));
 }
 TEST(GuardSlots_Model, FreedByAnotherThread_TheSlotIsItsOwnThen) {
-  const Result result = free_elsewhere({.name = "guards/elsewhere", .preemptions = 2, .stale = 2});
-  EXPECT_TRUE(result.ok()) << result;
+  expect_ok(free_elsewhere({.name = "guards/elsewhere", .preemptions = 2, .stale = 2}));
 }
 TEST(GuardSlots_Model, FindAmidAllocationsAndFrees_OneBlocksRecord) {
-  const Result result = find_amid_changes({.name = "guards/find", .preemptions = 2, .stale = 2});
-  EXPECT_TRUE(result.ok()) << result;
+  expect_ok(find_amid_changes({.name = "guards/find", .preemptions = 2, .stale = 2}));
 }
 
 // ---- mutants

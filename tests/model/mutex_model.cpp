@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "freehold/sync/lock.hpp"
-#include "sim/explore.hpp"
 #include "sim/sim_atomics.hpp"
+#include "tests/model/expect_ok.hpp"
 
 namespace freehold {
 namespace {
@@ -34,17 +34,14 @@ Result two_or_more(const sim::Options& options, unsigned threads, unsigned round
 using Shipped = sync::Mutex<SimAtomics>;
 
 TEST(Mutex_Model, TwoThreadsTwoRounds_NoRaceNoSleeperLeft) {
-  const Result result = two_or_more<Shipped>({.name = "mutex/2x2", .preemptions = 4, .stale = 2}, 2, 2);
-  EXPECT_TRUE(result.ok()) << result;
+  expect_ok(two_or_more<Shipped>({.name = "mutex/2x2", .preemptions = 4, .stale = 2}, 2, 2));
 }
 TEST(Mutex_Model, ThreeThreads_NoRaceNoSleeperLeft) {
-  const Result result = two_or_more<Shipped>({.name = "mutex/3x1", .preemptions = 3, .stale = 1}, 3, 1);
-  EXPECT_TRUE(result.ok()) << result;
+  expect_ok(two_or_more<Shipped>({.name = "mutex/3x1", .preemptions = 3, .stale = 1}, 3, 1));
 }
 TEST(Mutex_Model, FourThreadsThreeRounds_Pct_NoRaceNoSleeperLeft) {
-  const Result result = two_or_more<Shipped>(
-      {.name = "mutex/4x3", .strategy = sim::Strategy::kPct, .stale = 3, .depth = 4, .executions = 100'000}, 4, 3);
-  EXPECT_TRUE(result.ok()) << result;
+  expect_ok(two_or_more<Shipped>(
+      {.name = "mutex/4x3", .strategy = sim::Strategy::kPct, .stale = 3, .depth = 4, .executions = 100'000}, 4, 3));
 }
 TEST(Mutex_Model, TryLock_FailsOrHoldsAlone) {
   const Result result = sim::explore({.name = "mutex/try", .preemptions = 4, .stale = 2}, [](sim::Execution& run) {

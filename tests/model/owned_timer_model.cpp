@@ -12,8 +12,8 @@
 #include "freehold/timer/driver.hpp"
 #include "freehold/timer/owned_timer.hpp"
 #include "freehold/timer/timer_wheel.hpp"
-#include "sim/explore.hpp"
 #include "sim/sim_atomics.hpp"
+#include "tests/model/expect_ok.hpp"
 
 namespace freehold {
 namespace {
@@ -166,9 +166,8 @@ struct Scenarios {
 
 TEST(OwnedTimer_Model, EndCancelAndSetAgainstARound_NothingTooLate) {
   for (const auto& named : Scenarios<SimDriver<>, SimAnyThread>::kAll) {
-    const Result result =
-        sim::explore({.name = std::string("owned timer/") + named.name, .preemptions = 2, .stale = 1}, named.scenario);
-    EXPECT_TRUE(result.ok()) << result;
+    expect_ok(
+        sim::explore({.name = std::string("owned timer/") + named.name, .preemptions = 2, .stale = 1}, named.scenario));
   }
 }
 

@@ -14,8 +14,8 @@
 
 #include "freehold/thread_alloc/owner_pages.hpp"
 #include "freehold/thread_alloc/page_map.hpp"
-#include "sim/explore.hpp"
 #include "sim/sim_atomics.hpp"
+#include "tests/model/expect_ok.hpp"
 
 namespace freehold::thread_alloc {
 namespace {
@@ -309,9 +309,7 @@ using Lists = testing::Types<MutexPendingList<SimAtomics>, LockFreeList<SimAtomi
 TYPED_TEST_SUITE(OwnerPages_Model, Lists);
 
 TYPED_TEST(OwnerPages_Model, AllocateAgainstFrees_NoSlotTwice) {
-  const Result result =
-      allocate_against_frees<typename TestFixture::template S<1>>(this->options("allocate, 2 frees", 3, 1));
-  EXPECT_TRUE(result.ok()) << result;
+  expect_ok(allocate_against_frees<typename TestFixture::template S<1>>(this->options("allocate, 2 frees", 3, 1)));
 }
 // The article's policy: every allocation looks at the list, and may drain it while the page still has slots.
 template <class Config>
@@ -321,43 +319,31 @@ struct LooksAlways : Config {
 };
 TYPED_TEST(OwnerPages_Model, AllocateThatLooksAlwaysAgainstFrees_NoSlotTwice) {
   using S = Scene<LooksAlways<Small<TestFixture::template L, 1>>>;
-  const Result result = allocate_against_frees<S>(this->options("allocate and look, 2 frees", 3, 1));
-  EXPECT_TRUE(result.ok()) << result;
-  const Result leaves = leave_against_frees<S>(this->options("look, leave, 2 frees", 3, 1));
-  EXPECT_TRUE(leaves.ok()) << leaves;
+  expect_ok(allocate_against_frees<S>(this->options("allocate and look, 2 frees", 3, 1)));
+  expect_ok(leave_against_frees<S>(this->options("look, leave, 2 frees", 3, 1)));
 }
 TYPED_TEST(OwnerPages_Model, LeaveAgainstFrees_EveryPageReturned) {
-  const Result result = leave_against_frees<typename TestFixture::template S<1>>(this->options("leave, 2 frees", 3, 1));
-  EXPECT_TRUE(result.ok()) << result;
+  expect_ok(leave_against_frees<typename TestFixture::template S<1>>(this->options("leave, 2 frees", 3, 1)));
 }
 TYPED_TEST(OwnerPages_Model, LeaveAgainstTwoThreads_OneOfThreeReturnsThePage) {
-  const Result result = leave_against_two<typename TestFixture::template S<1>>(this->options("leave, free, free", 2, 1));
-  EXPECT_TRUE(result.ok()) << result;
+  expect_ok(leave_against_two<typename TestFixture::template S<1>>(this->options("leave, free, free", 2, 1)));
 }
 TYPED_TEST(OwnerPages_Model, LastFreesThenJoin_PageReturnedOnceDescriptorReused) {
   using S = typename TestFixture::template S<1>;
-  const Result one = last_frees_then_join_one_page<S>(this->options("last frees of a page, join", 2, 1));
-  EXPECT_TRUE(one.ok()) << one;
-  const Result two = last_frees_then_join_two_pages<S>(this->options("last frees of two pages, join", 2, 1));
-  EXPECT_TRUE(two.ok()) << two;
+  expect_ok(last_frees_then_join_one_page<S>(this->options("last frees of a page, join", 2, 1)));
+  expect_ok(last_frees_then_join_two_pages<S>(this->options("last frees of two pages, join", 2, 1)));
 }
 TYPED_TEST(OwnerPages_Model, LeaveAgainstFreeAndJoin_DescriptorReusedWhenAllAreDone) {
-  const Result result =
-      leave_against_free_and_join<typename TestFixture::template S<1>>(this->options("leave, free and join", 3, 1));
-  EXPECT_TRUE(result.ok()) << result;
+  expect_ok(leave_against_free_and_join<typename TestFixture::template S<1>>(this->options("leave, free and join", 3, 1)));
 }
 TYPED_TEST(OwnerPages_Model, GatherAgainstLeave_EveryPageReturned) {
-  const Result result = gather_against_leave<typename TestFixture::template S<2>>(this->options("gather, leave", 3, 1));
-  EXPECT_TRUE(result.ok()) << result;
+  expect_ok(gather_against_leave<typename TestFixture::template S<2>>(this->options("gather, leave", 3, 1)));
 }
 TYPED_TEST(OwnerPages_Model, TwoOwnersExchangeAndLeave_EveryPageReturned) {
-  const Result result = exchange_and_leave<typename TestFixture::template S<2>>(this->options("exchange, leave", 3, 1));
-  EXPECT_TRUE(result.ok()) << result;
+  expect_ok(exchange_and_leave<typename TestFixture::template S<2>>(this->options("exchange, leave", 3, 1)));
 }
 TYPED_TEST(OwnerPages_Model, HoldAgainstFreeAndJoin_NoDeadlock) {
-  const Result result =
-      hold_against_free_and_join<typename TestFixture::template S<1>>(this->options("hold, free, join", 2, 0));
-  EXPECT_TRUE(result.ok()) << result;
+  expect_ok(hold_against_free_and_join<typename TestFixture::template S<1>>(this->options("hold, free, join", 2, 0)));
 }
 
 // Mutants, each run through the scenarios of exits; the first failure counts.
@@ -481,8 +467,7 @@ Result two_inserts(const Options& options) {
 }
 
 TEST(PageMap_Model, TwoThreadsBringALeafsFirstPages_BothAreIn) {
-  const Result result = two_inserts<SimAtomics>({.name = "page_map/two inserts", .preemptions = 5, .stale = 2});
-  EXPECT_TRUE(result.ok()) << result;
+  expect_ok(two_inserts<SimAtomics>({.name = "page_map/two inserts", .preemptions = 5, .stale = 2}));
 }
 
 // A read-modify-write in two halves.

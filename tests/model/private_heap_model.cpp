@@ -9,8 +9,8 @@
 #include <cstring>
 
 #include "freehold/heap/private_heap.hpp"
-#include "sim/explore.hpp"
 #include "sim/sim_atomics.hpp"
+#include "tests/model/expect_ok.hpp"
 
 namespace freehold {
 namespace {
@@ -129,16 +129,13 @@ Result own_blocks(const Options& options, unsigned threads, unsigned blocks, boo
 }
 
 TEST(PrivateHeap_Model, FirstBlocksOfTwoThreads_OneCoreTwoShards) {
-  const Result result = own_blocks<Heap<OnCpus>>(bounds("private_heap/first", 3, 2), 2, 1, false);
-  EXPECT_TRUE(result.ok()) << result;
+  expect_ok(own_blocks<Heap<OnCpus>>(bounds("private_heap/first", 3, 2), 2, 1, false));
 }
 TEST(PrivateHeap_Model, TwoThreadsOnOneCpu_TheyMeetInAShard) {
-  const Result result = own_blocks<Heap<OnCpus>>(bounds("private_heap/meet", 3, 1, 1), 2, 2, true);
-  EXPECT_TRUE(result.ok()) << result;
+  expect_ok(own_blocks<Heap<OnCpus>>(bounds("private_heap/meet", 3, 1, 1), 2, 2, true));
 }
 TEST(PrivateHeap_Model, TwoThreadsThatMove_ChainsTravel) {
-  const Result result = own_blocks<Heap<OnCpus>>(bounds("private_heap/move", 3, 0, 2), 2, 3, true);
-  EXPECT_TRUE(result.ok()) << result;
+  expect_ok(own_blocks<Heap<OnCpus>>(bounds("private_heap/move", 3, 0, 2), 2, 3, true));
 }
 
 // One thread's blocks are freed by the other.
@@ -171,12 +168,10 @@ Result handed_over(const Options& options) {
   });
 }
 TEST(PrivateHeap_Model, BlocksFreedByTheOtherThreadOnMovingCpus_NoneLost) {
-  const Result result = handed_over<Heap<OnCpus>>(bounds("private_heap/handed_over_moving", 3, 1, 2));
-  EXPECT_TRUE(result.ok()) << result;
+  expect_ok(handed_over<Heap<OnCpus>>(bounds("private_heap/handed_over_moving", 3, 1, 2)));
 }
 TEST(PrivateHeap_Model, BlocksFreedByTheOtherThread_NoneLost) {
-  const Result result = handed_over<Heap<OnCpus>>(bounds("private_heap/handed_over", 4, 2));
-  EXPECT_TRUE(result.ok()) << result;
+  expect_ok(handed_over<Heap<OnCpus>>(bounds("private_heap/handed_over", 4, 2)));
 }
 
 // Room for three blocks and no more, two of which stay in use; both threads want the third, twice. Who waits gets it in the
@@ -223,12 +218,10 @@ Result scarce(const Options& options, WhenLimited when) {
   });
 }
 TEST(PrivateHeap_Model, LimitReached_FailsOrFindsWhatIsFree) {
-  const Result result = scarce<Heap<OnCpus>>(bounds("private_heap/limit", 2, 1), WhenLimited::kFail);
-  EXPECT_TRUE(result.ok()) << result;
+  expect_ok(scarce<Heap<OnCpus>>(bounds("private_heap/limit", 2, 1), WhenLimited::kFail));
 }
 TEST(PrivateHeap_Model, LimitReached_WaitsAndIsWoken) {
-  const Result result = scarce<Heap<OnCpus>>(bounds("private_heap/wait", 2, 1), WhenLimited::kWait);
-  EXPECT_TRUE(result.ok()) << result;
+  expect_ok(scarce<Heap<OnCpus>>(bounds("private_heap/wait", 2, 1), WhenLimited::kWait));
 }
 
 // One thread looks at the whole heap, gives pages back, or holds it as before a fork, while the other works: in a shard that
@@ -263,20 +256,17 @@ Result looked_at(const Options& options, bool shard_is_made) {
   });
 }
 TEST(PrivateHeap_Model, LookedAtWhileUsed_WholeAndConsistent) {
-  const Result result = looked_at<Heap<OnCpus>>(bounds("private_heap/looked_at", 3, 1), true);
-  EXPECT_TRUE(result.ok()) << result;
+  expect_ok(looked_at<Heap<OnCpus>>(bounds("private_heap/looked_at", 3, 1), true));
 }
 TEST(PrivateHeap_Model, LookedAtWhileAShardIsMade_WholeAndConsistent) {
-  const Result result = looked_at<Heap<OnCpus>>(bounds("private_heap/looked_at_made", 2, 1), false);
-  EXPECT_TRUE(result.ok()) << result;
+  expect_ok(looked_at<Heap<OnCpus>>(bounds("private_heap/looked_at_made", 2, 1), false));
 }
 TEST(PrivateHeap_Model, ThreeThreads_Pct) {
   Options options = bounds("private_heap/pct", 0, 2, 2);
   options.strategy = sim::Strategy::kPct;
   options.depth = 4;
   options.executions = 20'000;
-  const Result result = own_blocks<Heap<OnCpus>>(options, 3, 3, false);
-  EXPECT_TRUE(result.ok()) << result;
+  expect_ok(own_blocks<Heap<OnCpus>>(options, 3, 3, false));
 }
 
 // ---- owners of a shard ----
@@ -315,8 +305,7 @@ Result one_at_a_time(const Options& options, unsigned threads, unsigned pairs) {
   });
 }
 TEST(PrivateHeap_Model, OwnerAndAnotherThread_OneOfThemInTheShard) {
-  const Result result = one_at_a_time<OwnedHeap<OnCpus>>(bounds("private_heap/owner", 3, 1), 2, 2);
-  EXPECT_TRUE(result.ok()) << result;
+  expect_ok(one_at_a_time<OwnedHeap<OnCpus>>(bounds("private_heap/owner", 3, 1), 2, 2));
 }
 // A kernel without membarrier: an owner could not be seen inside, so that there may be none.
 struct NoMembarrier : SimAtomics {
@@ -324,24 +313,20 @@ struct NoMembarrier : SimAtomics {
   static void heavy_fence() noexcept {}
 };
 TEST(PrivateHeap_Model, WithoutMembarrier_NobodyOwnsAShard) {
-  const Result result = one_at_a_time<OwnedHeap<NoMembarrier>>(bounds("private_heap/no_membarrier", 2, 1), 2, 2);
-  EXPECT_TRUE(result.ok()) << result;
+  expect_ok(one_at_a_time<OwnedHeap<NoMembarrier>>(bounds("private_heap/no_membarrier", 2, 1), 2, 2));
 }
 TEST(PrivateHeap_Model, OwnersOneAfterTheOther_NoneStaysInside) {
-  const Result result = one_at_a_time<OwnedHeap<OnCpus>>(bounds("private_heap/owners", 3, 0), 2, 3);
-  EXPECT_TRUE(result.ok()) << result;
+  expect_ok(one_at_a_time<OwnedHeap<OnCpus>>(bounds("private_heap/owners", 3, 0), 2, 3));
 }
 TEST(PrivateHeap_Model, OwnerLookedAt_WholeAndConsistent) {
-  const Result result = looked_at<OwnedHeap<OnCpus>>(bounds("private_heap/owner_looked_at", 2, 2), true);
-  EXPECT_TRUE(result.ok()) << result;
+  expect_ok(looked_at<OwnedHeap<OnCpus>>(bounds("private_heap/owner_looked_at", 2, 2), true));
 }
 TEST(PrivateHeap_Model, ThreeOwners_Pct) {
   Options options = bounds("private_heap/owners_pct", 0, 2);
   options.strategy = sim::Strategy::kPct;
   options.depth = 5;
   options.executions = 20'000;
-  const Result result = one_at_a_time<OwnedHeap<OnCpus>>(options, 3, 4);
-  EXPECT_TRUE(result.ok()) << result;
+  expect_ok(one_at_a_time<OwnedHeap<OnCpus>>(options, 3, 4));
 }
 
 // ---- mutants ----

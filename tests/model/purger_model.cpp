@@ -6,8 +6,8 @@
 #include <gtest/gtest.h>
 
 #include "freehold/alloc/purger_state.hpp"
-#include "sim/explore.hpp"
 #include "sim/sim_atomics.hpp"
+#include "tests/model/expect_ok.hpp"
 
 namespace freehold {
 namespace {
@@ -180,25 +180,20 @@ Result two_end_it(sim::Options options) {
 }
 
 TEST(Purger_Model, TwoThreadsFree_EverythingGoesBack) {
-  const Result result = frees_then_end<Shipped>({.name = "purger/frees", .preemptions = 2, .stale = 1});
-  EXPECT_TRUE(result.ok()) << result;
+  expect_ok(frees_then_end<Shipped>({.name = "purger/frees", .preemptions = 2, .stale = 1}));
 }
 TEST(Purger_Model, FreeBesideFallingAsleep_ItGoesBack) {
-  const Result result = free_beside_falling_asleep<Shipped>({.name = "purger/asleep", .preemptions = 4, .stale = 2});
-  EXPECT_TRUE(result.ok()) << result;
+  expect_ok(free_beside_falling_asleep<Shipped>({.name = "purger/asleep", .preemptions = 4, .stale = 2}));
 }
 TEST(Purger_Model, TwoEndIt_OneJoinsBothComeBack) {
-  const Result result = two_end_it<Shipped>({.name = "purger/end", .preemptions = 3, .stale = 1});
-  EXPECT_TRUE(result.ok()) << result;
+  expect_ok(two_end_it<Shipped>({.name = "purger/end", .preemptions = 3, .stale = 1}));
 }
 
 TEST(Purger_Model, GivesUp_TheNextStarterJoinsIt) {
-  const Result result = gives_up<Shipped>({.name = "purger/cramped", .preemptions = 2, .stale = 1});
-  EXPECT_TRUE(result.ok()) << result;
+  expect_ok(gives_up<Shipped>({.name = "purger/cramped", .preemptions = 2, .stale = 1}));
 }
 TEST(Purger_Model, AnotherEndsIt_ItSeesWhatTheStarterWrote) {
-  const Result result = anothers_end<Shipped>({.name = "purger/another", .preemptions = 2, .stale = 1});
-  EXPECT_TRUE(result.ok()) << result;
+  expect_ok(anothers_end<Shipped>({.name = "purger/another", .preemptions = 2, .stale = 1}));
 }
 
 // ---- mutants

@@ -9,8 +9,8 @@
 #include <type_traits>
 
 #include "freehold/thread_alloc/remote_free_list.hpp"
-#include "sim/explore.hpp"
 #include "sim/sim_atomics.hpp"
+#include "tests/model/expect_ok.hpp"
 
 namespace freehold::thread_alloc {
 namespace {
@@ -155,16 +155,13 @@ using Lists = testing::Types<MutexPendingList<SimAtomics>, LockFreeList<SimAtomi
 TYPED_TEST_SUITE(RemoteFreeList_Model, Lists);
 
 TYPED_TEST(RemoteFreeList_Model, PushAndDrain_EverySlotTakenOnce) {
-  const Result result = push_and_drain<TypeParam>(this->options("push, drain", 2));
-  EXPECT_TRUE(result.ok()) << result;
+  expect_ok(push_and_drain<TypeParam>(this->options("push, drain", 2)));
 }
 TYPED_TEST(RemoteFreeList_Model, TwoPushersAndDrain_EverySlotTakenOnce) {
-  const Result result = two_pushers_and_drain<TypeParam>(this->options("2 push, drain", 3));
-  EXPECT_TRUE(result.ok()) << result;
+  expect_ok(two_pushers_and_drain<TypeParam>(this->options("2 push, drain", 3)));
 }
 TYPED_TEST(RemoteFreeList_Model, TwoPushersAndClose_TakenOnceOrRefused) {
-  const Result result = two_pushers_and_close<TypeParam>(this->options("2 push, close", 3));
-  EXPECT_TRUE(result.ok()) << result;
+  expect_ok(two_pushers_and_close<TypeParam>(this->options("2 push, close", 3)));
 }
 
 // Mutants. Each is run through all three scenarios; the first failure counts.
