@@ -7,12 +7,14 @@
 The tools that take long are stand-ins, which begin a file and then wait for Ctrl-C, or fill the disk. It is a tmpfs of 24 MiB; without
 user namespaces that part is left out.
 """
+import hashlib
 import os
 import pathlib
 import shutil
 import signal
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 
@@ -22,6 +24,7 @@ WAIT = 60  # seconds; a stand-in begins within one
 BEGIN = 'mkdir -p "$(dirname "$PART")"; echo half >"$PART"; touch "$BEGUN"; eval "$STAND_IN"\n'
 TOOLS = {
     "dpkg-buildpackage": "PART=../freehold_0_amd64.deb\n" + BEGIN,
+    "curl": 'cat "${0%/*}/../uplot.tgz"',
     "cmake": "PART=build/packages/half.o\n" + BEGIN,
     "cargo": '[ "$1" != --version ] || { echo cargo 99.0.0; exit; }\nPART=half.crate\n' + BEGIN,
 }
@@ -56,6 +59,9 @@ def make_clone(tree, folder):
     (folder / "script/bootstrap").write_text("#!/bin/sh\n")
     (folder / "script/bootstrap").chmod(0o755)
     (folder / ".gitignore").write_text("/build/\n")
+    # What curl brings: a tarball whose only file is empty.
+    (folder / "third_party/uplot").mkdir(parents=True)
+    (folder / "third_party/uplot/README.md").write_text(f"<https://registry.example.org/uplot.tgz>\n`{hashlib.sha256().hexdigest()}`\n")
     git = ("git", "-C", str(folder), "-c", "user.name=test", "-c", "user.email=test@example.org")
     run(*git, "init", "--quiet", "--initial-branch=main")
     run(*git, "add", "--all")
@@ -95,7 +101,7 @@ def check(folder, scratch, command, stand_in):
     if process.returncode != status or said.count("\n") != 1 or not said.endswith(f": {line}\n"):
         return f"{what}exit code {process.returncode}: {said}"
     # What was compiled stays for the next time, but on a full disk.
-    allowed = {"build/packages", "build/packages/half.o"} if stand_in == HANG else set()
+    allowed = {"build/package/uPlot.iife.js"} | ({"build/packages", "build/packages/half.o"} if stand_in == HANG else set())
     after = state(folder)
     left = set(after[1]) - set(before[1]) - allowed
     lost = set(before[1]) - set(after[1])
@@ -110,6 +116,8 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         scratch = pathlib.Path(name)
         (scratch / "bin").mkdir()
+        with tarfile.open(scratch / "uplot.tgz", "w:gz") as uplot:
+            uplot.addfile(tarfile.TarInfo("package/dist/uPlot.iife.js"))
         for tool, text in TOOLS.items():
             (scratch / "bin" / tool).write_text("#!/bin/sh\n" + text)
             (scratch / "bin" / tool).chmod(0o755)
