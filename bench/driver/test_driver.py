@@ -5,13 +5,12 @@ import contextlib
 import io
 import json
 import math
-import os
 import pathlib
 import resource
 import tempfile
 import unittest
 
-from driver import again, articles_table, command_tables, counts, floors, floors_table, heaps, heaps_table, instructions, latency, latency_table, malloc, peers, refusal, report, runs, service, service_table, startup, stats, stored, watch
+from driver import again, command_tables, counts, latency, malloc, peers, refusal, report, runs, stats, stored
 from driver.peers import Allocator
 from driver.rows import PROGRAMS, Row, macro_rows
 
@@ -47,45 +46,6 @@ class Statistics(unittest.TestCase):
     def test_AgainstEach_RowsOfBothOnly(self):
         cells = {"a": {"ours": (1.0, 1.0, 4.0), "peer": (2.0, 4.0, 2.0)}, "b": {"ours": (1.0, 1.0, 1.0)}, "c": {"peer": (1.0, 1.0, 1.0)}}
         self.assertEqual(stats.against_each(cells, "ours"), {"peer": (0.5, 0.25, 2.0)})
-
-
-class Service(unittest.TestCase):
-    SAMPLES = [(0.1, 10 << 20, 5 << 20), (0.2, 30 << 20, 20 << 20), (9.0, 8 << 20, 4 << 20)]
-
-    def test_Summarise_LoadThenIdle_IntegralsOfTheLoadAndLastSample(self):
-        found = watch.summarise(self.SAMPLES, loaded_at=1.0)
-        self.assertEqual((found["mean"], found["peak"], found["floor"], found["live"]), (20.0, 30.0, 8.0, 4.0))
-        self.assertAlmostEqual(found["integral_ratio"], 40 / 25)
-        self.assertAlmostEqual(found["peak_ratio"], 1.5)
-
-    def test_Summarise_NothingKnownToLive_NoRatios(self):
-        self.assertEqual(set(watch.summarise([(0.1, 1 << 20, 0)], 1.0)), {"mean", "peak", "floor"})
-
-    def test_Anonymous_OwnProcess_SeesTouchedMemory(self):
-        before = watch.anonymous_bytes(os.getpid())
-        held = bytearray(os.urandom(1 << 20) * 32)
-        self.assertGreater(watch.anonymous_bytes(os.getpid()) - before, 30 << 20)
-        del held
-
-    def test_AboveCeilings_MoreOrNotMeasured_Named(self):
-        def data(**figures):
-            return {"rows": {"snapshot_500": {"runs": {"freehold": figures}}}}
-        self.assertEqual(service.above_ceilings(data(child_dirty_percent=1.0), "freehold"), [])
-        self.assertEqual(len(service.above_ceilings(data(child_dirty_percent=100.0), "freehold")), 1)
-        self.assertEqual(len(service.above_ceilings(data(), "freehold")), 1)
-
-    def test_Render_TwoMallocs_TheLeastIsMarkedAndFailuresAreNamed(self):
-        data = {"allocators": {"freehold": {"version": ""}, "glibc": {"version": "2.36"}}, "missing": {"onetbb": "not installed"},
-                "rows": {"a": {"summary": "", "runs": {"freehold": {"floor": 2.0}, "glibc": {"floor": 4.0}}},
-                         "b": {"summary": "", "missing": "node not installed", "runs": {"glibc": {"error": "it ended"}}}}}
-        text = service_table.render(data)
-        self.assertIn("2.00*", text)
-        self.assertNotIn("4.00*", text)
-        for said in ("missing: onetbb", "not run: b: node", "failed: b under glibc: it ended"):
-            self.assertIn(said, text)
-        self.assertIn("| `a` | **2** | 4 |", service_table.markdown(data, "floor"))
-        self.assertEqual(service_table.against_best(data, "a", "floor"), "2.00 : 4.00 glibc")
-        self.assertEqual(service_table.against_best(data, "b", "floor"), "–")
 
 
 class Counts(unittest.TestCase):
@@ -221,25 +181,6 @@ class CommandTables(unittest.TestCase):
         self.assertIn("10 (10 to 30) | 30 (20 to 40) |", text)
 
 
-class ReadmeTable(unittest.TestCase):
-    def table(self, **rows):
-        allocators = [Allocator("freehold", None, ""), Allocator("rpmalloc", None, "1"), Allocator("jemalloc", None, "2")]
-        names = [Row(row, "", (), True) for row in rows]
-        with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder, "result.json")
-            path.write_text(stored.dumps(malloc.as_json(matrix_of(**rows), names, allocators, {}, "freehold", {"cpus": 2, **Report.MACHINE})))
-            return stored.readme_table(path)
-
-    def test_RowsWonAndLost_WorstOfEachPeerNamed_FiveColumns(self):
-        text = self.table(a={"freehold": (3, 1), "rpmalloc": (2, 1), "jemalloc": (6, 2)}, b={"freehold": (1, 1), "rpmalloc": (2, 1), "jemalloc": (1, 2)})
-        rows = [line for line in text.splitlines() if line.startswith("|")]
-        self.assertEqual({row.count("|") for row in rows}, {6})
-        self.assertIn("| the best of the others, row by row | 1.22 | 1.00 | `a` 1.50 | `b` 1.00 |", rows)
-        self.assertIn("| rpmalloc 1 | 0.87 | 1.00 | `a` 1.50 | `b` 0.50 |", rows)
-        self.assertIn("| jemalloc 2 | 0.71 | 0.50 | `b` 1.00 | `a` 0.50 |", rows)
-        self.assertIn("On 1 of 2 rows another malloc is faster than Freehold. The worst row is `a`: Freehold takes 1.50 times the time of rpmalloc.", text)
-
-
 class Stored(unittest.TestCase):
     MARKED = "before\n<!-- begin x: written by script/bench docs -->\nold\n<!-- end x -->\nafter"
 
@@ -264,26 +205,6 @@ class Stored(unittest.TestCase):
 
     def test_Documents_Tables_AreThoseOfTheStoredRuns(self):
         self.assertEqual(stored.main(["--check"]), 0)
-
-
-class Articles(unittest.TestCase):
-    DATA = {"claims": [{"article": 2, "claim": "a|b", "verdict": "refuted", "figure": "1 ns", "limits": None, "ratio": 1.5, "least_ratio": 1.0,
-                        "greatest_ratio": 2.0, "threshold": 1.25, "at_least": False},
-                       {"article": 1, "claim": "c", "verdict": "not testable", "figure": None, "limits": "l", "ratio": None}],
-            "tables": [{"article": 2, "title": "T", "columns": ["p", "1", "2"], "rows": [["x", "1", "2"], ["y", "3"]]}]}
-
-    def test_OfArticle_OneOfTwo_ItsClaimsAndTablesOnly(self):
-        text = articles_table.of_article(self.DATA, 2)
-        self.assertIn("| a\\|b | **refuted** | 1 ns | 1.50 (1.00–2.00), ≤ 1.25 | – |", text)
-        self.assertNotIn("| c |", text)
-        self.assertTrue(text.endswith("T:\n\n| p | 1 | 2 |\n|---|---|---|\n| x | 1 | 2 |\n| y | 3 |  |"))
-        self.assertIn("| c | **not testable** | – | – | l |", articles_table.of_article(self.DATA, 1))
-
-
-class Peers(unittest.TestCase):
-    def test_Label_NameThatEndsInItsMajorVersion_VersionOnce(self):
-        self.assertEqual(Allocator("mimalloc3", None, "3.4.3").label, "mimalloc 3.4.3")
-        self.assertEqual(Allocator("freehold", None, "3d60011").label, "freehold")
 
 
 def refusal_of(test, act):
@@ -322,87 +243,6 @@ class BadInput(unittest.TestCase):
                 self.assertIn("script/bench malloc --json", refusal_of(self, lambda: again.main([str(path)])))
 
 
-class Latency(unittest.TestCase):
-    def test_Short_EachMagnitude_ThreeDigits(self):
-        self.assertEqual([latency_table.short(ns) for ns in (7.4, 640, 1530, 54_100, 4_070_000, 123_000_000)],
-                         ["7", "640", "1.53k", "54.1k", "4.07M", "123M"])
-
-    def test_Medians_ThreeRuns_MedianOfEachQuantileAndTheWorstOfAll(self):
-        runs_of_it = [{"malloc": [1, 5, 9]}, {"malloc": [2, 4, 80]}, {"malloc": [3, 6, 7]}]
-        self.assertEqual(latency_table.medians(runs_of_it, "malloc"), [2, 5, 80])
-
-    @unittest.skipUnless((PROGRAMS / "latency").exists(), "bench/macro is not built")
-    def test_Mixes_EveryOne_QuantilesAscend(self):
-        plain = Allocator("plain", None, "")
-        for mix in latency.mixes(0.002):
-            with self.subTest(mix.name):
-                cell = {"ns": [], "error": None}
-                latency.run_once(mix, plain, cell, timeout=20)
-                self.assertIsNone(cell["error"])
-                for quantiles in cell["ns"][0].values():
-                    self.assertEqual(len(quantiles), len(latency_table.QUANTILES))
-                    self.assertEqual(quantiles, sorted(quantiles))
-
-
-class Floors(unittest.TestCase):
-    @unittest.skipUnless((PROGRAMS / "floors").exists(), "bench/macro is not built")
-    def test_Floors_EveryOne_LeastMedianMostAscend(self):
-        measured = floors.measure()
-        self.assertIn("free_atomic", measured)
-        for name, about in measured.items():
-            self.assertTrue(0 < about["least"] <= about["median"] <= about["most"], name)
-        table = floors_table.render({"floors": measured})
-        for name in measured:
-            self.assertIn(name, table)
-
-
-class Heaps(unittest.TestCase):
-    @staticmethod
-    def data(private=15.0, glibc=20.0, life=1_000, owner=1.0):
-        cell = lambda total, drop: {"fill_ms": [total - drop], "drop_ms": [drop], "total_ms": [total], "peak_kib": [2048]}
-        maps = {"kind": "map", "summary": "keys", "runs": {"owner-locked": cell(owner, 0.01), "nodes": cell(2.0, 1.0),
-                                                           "malloc": cell(3.0, 1.0), "monotonic": cell(2.0, 0.1)}}
-        threads = {"kind": "threads", "life": heaps.LIVES[life], "live": life, "threads": 2,
-                   "runs": {"private": {"user_ns": [private], "wall_ns": [8.0]}, "glibc": {"user_ns": [glibc], "wall_ns": [11.0]}}}
-        return {"machine": {}, "entries": 1000, "missing": {"gone": "not installed"}, "rows": {"map-ordered": maps, "threads": threads}}
-
-    def test_Gate_SlowerThanMallocOrGlibc_Fails(self):
-        self.assertTrue(heaps.passes(self.data()))
-        self.assertTrue(heaps.passes(self.data(private=25.0, life=1)))
-        self.assertFalse(heaps.passes(self.data(private=35.0, life=1)))
-        self.assertFalse(heaps.passes(self.data(private=26.0)))
-        self.assertFalse(heaps.passes(self.data(owner=3.5)))
-
-    def test_Table_EveryRowAndWhatIsMissing_Shown(self):
-        table = heaps_table.render(json.loads(stored.dumps(self.data())))
-        for text in ("map-ordered", "1,000, then all back", "15.0", "11.0", "100 times faster", "missing: gone: not installed"):
-            self.assertIn(text, table)
-
-    @unittest.skipUnless(pathlib.Path(os.environ.get("FREEHOLD_HEAP_ROWS", "")).is_file(), "bench/heaps is not built")
-    def test_Threads_EveryMemory_TimesForEachRound(self):
-        program = pathlib.Path(os.environ["FREEHOLD_HEAP_ROWS"]).with_name("heap_thread_rows")
-        found, _ = heaps.thread_candidates(["private", "owner-locked", "glibc"])
-        for row in heaps.run_threads(program, found, 20_000, 1).values():
-            for name, cell in row["runs"].items():
-                self.assertEqual(len(cell["user_ns"]), len(cell["wall_ns"]), name)
-                self.assertTrue(all(ns > 0 for ns in cell["wall_ns"]), name)
-
-    def test_Names_UnknownOrLacking_Refused(self):
-        for part in (["--memories", "owner-locked"], ["--thread-memories", "private"], ["--memories", "x,nodes,owner-locked"],
-                     ["--docs", "--entries", "10"]):
-            with self.assertRaises(SystemExit) as refused, contextlib.redirect_stderr(io.StringIO()):
-                heaps.parse(part)
-            self.assertEqual(refused.exception.code, 2)
-
-
-class PartOfARun(unittest.TestCase):
-    def test_Docs_OfSomeRowsOrMixes_Refused(self):
-        for parse, part in ((malloc.parse, ["--rows", "pair"]), (malloc.parse, ["--quick"]), (latency.parse, ["--mixes", "clock"])):
-            with self.assertRaises(SystemExit) as refused, contextlib.redirect_stderr(io.StringIO()):
-                parse(["--docs", *part])
-            self.assertEqual(refused.exception.code, 2)
-
-
 class Gate(unittest.TestCase):
     def test_Gate_MeanBelowAndAbove_PassesAndFails(self):
         matrix = matrix_of(a={"freehold": (1, 1), "peer": (4, 1)}, b={"freehold": (3, 1), "peer": (3, 1)})
@@ -413,36 +253,6 @@ class Gate(unittest.TestCase):
         matrix = matrix_of(a={"freehold": (1, 1), "peer": (4, 1)})
         matrix["a"]["freehold"].error = "exit status -6"
         self.assertFalse(malloc.passes(matrix, "freehold", 9))
-
-
-class Instructions(unittest.TestCase):
-    PROFILE = """\
-fn=(1) main
-10 7
-cfn=(2) fast_path_allocate
-calls=5 20
-11 100
-fn=(2)
-20 30
-cob=(3) other.so
-cfn=(4) malloc
-calls=5 1
-21 70
-+1 5
-fn=(4)
-1 70
-"""
-
-    def test_CostOfCalls_CallerWithOwnCosts_CalleesOnly(self):
-        self.assertEqual(instructions.cost_of_calls(self.PROFILE, "fast_path_allocate"), 70)
-
-    def test_CostOfCalls_CallerThatIsNotThere_Zero(self):
-        self.assertEqual(instructions.cost_of_calls(self.PROFILE, "fast_path_free"), 0)
-
-
-class Startup(unittest.TestCase):
-    def test_Added_OneSlowRound_MedianOfThePairs(self):
-        self.assertEqual(startup.added([(1, 10), (9, 10), (1, 10)], [(2, 12), (10, 12), (90, 12)]), (1, 2))
 
 
 @unittest.skipUnless((PROGRAMS / "measure").exists(), "bench/macro is not built")
@@ -494,22 +304,6 @@ class Measured(unittest.TestCase):
                 runs.run_once(row, self.PLAIN, cell, timeout=20)
                 self.assertIsNone(cell.error)
                 self.assertGreater(cell.times[0], 0)
-
-
-class Selection(unittest.TestCase):
-    ROWS = [Row(name, "", (), True) for name in ("pair", "ring_1", "ring_64", "ring_64_4pairs")]
-
-    def names(self, wanted):
-        return [row.name for row in malloc.select(self.ROWS, wanted)]
-
-    def test_Select_Prefix_AllThatBeginWithIt(self):
-        self.assertEqual(self.names("ring"), ["ring_1", "ring_64", "ring_64_4pairs"])
-
-    def test_Select_ExactName_ThatOneOnly(self):
-        self.assertEqual(self.names("ring_64"), ["ring_64"])
-
-    def test_Select_Unknown_RefusedAndTheKnownNamed(self):
-        self.assertIn("there are pair, ring_1", refusal_of(self, lambda: malloc.select(self.ROWS, "nonsense")))
 
 
 if __name__ == "__main__":
