@@ -16,13 +16,6 @@ std::vector<Outcome> outcomes(const Results& results) {
   return list;
 }
 
-bool has_note(const Results& results, const std::string& words) {
-  for (const std::string& note : notes_of(results)) {
-    if (note.find(words) != std::string::npos) return true;
-  }
-  return false;
-}
-
 TEST(ScaleVerdict, AsInTheArticle_AllReproducedWithFigures) {
   const Results results = results_with(as_in_the_article);
   EXPECT_EQ(outcomes(results), (std::vector(3, Outcome::kReproduced)));
