@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the kernel tells of a process that runs: its family, its threads, what they sleep in, its mappings, its user. One
-// thread; the process may end between any two calls.
+// Reads what the kernel tells of a process that runs: its family, its threads, what they sleep in, its mappings, its user.
+// One thread; the process may end between any two calls.
 #pragma once
 #include <sys/types.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a test of a model asks: every execution that was explored ends well.
+// expect_ok() checks that every execution that was explored ends well.
 #pragma once
 #include <gtest/gtest.h>
 
