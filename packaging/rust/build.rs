@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::{env, fs, process};
 
 /// The folders of the engine; `malloc` has the exported symbols, of which the crate takes some.
-const PARTS: [&str; 7] = ["alloc", "base", "check", "os", "pool", "profile", "sync"];
+const PARTS: [&str; 7] = ["alloc", "base", "check", "os", "profile", "slots", "sync"];
 /// The malloc family and operator new, for the feature `override`. The linker takes operator new only for a program that has C++
 /// in it, and so a C++ runtime.
 const OVERRIDE: [&str; 3] = ["malloc.cpp", "malloc_info.cpp", "new.cpp"];
