@@ -67,7 +67,7 @@ Work parse_work(const std::string& text) {
   if (text == "auto") return Work::kAuto;
   if (text == "fixed") return Work::kFixed;
   if (text == "per-thread") return Work::kPerThread;
-  throw Failure(kExitRefused, fmt::format("--work: '{}' is none of fixed, per-thread, auto", printable(text)));
+  throw Failure(kExitRefused, fmt::format("--work must be fixed, per-thread or auto, not '{}'", printable(text)));
 }
 
 // 1, 2, 4… up to `most`, which is always among them.
@@ -110,7 +110,7 @@ void set_parallelism(Settings& settings, const DoctorOptions& options) {
     settings.parallelism = ParallelismControl::kArgument;
     settings.parallelism_text = "{n}";
   } else if (options.threads) {
-    throw Failure(kExitRefused, "--threads: how is the program told? --env NAME, or --arg '-t {n}'");
+    throw Failure(kExitRefused, "--threads needs --env NAME or --arg '-t {n}'");
   } else if (cpus < 2) {
     throw Failure(kExitRefused,
                   "one CPU is all that this process may use, so that nothing can be seen of scaling; --threads 1,2 with "
@@ -167,7 +167,7 @@ void set_files(Settings& settings, const DoctorOptions& options) {
       throw Failure(kExitRefused, fmt::format("cannot read {}: {}", printable(settings.input), error_text(errno)));
   }
   if (options.output && *options.output != "show" && *options.output != "hide")
-    throw Failure(kExitRefused, fmt::format("--output: '{}' is none of show, hide", printable(*options.output)));
+    throw Failure(kExitRefused, fmt::format("--output must be show or hide, not '{}'", printable(*options.output)));
   settings.show_output = options.output == "show";
   settings.keep_recording = options.keep_recording.value_or("");
   if (options.keep_recording && settings.keep_recording.empty())

@@ -171,7 +171,7 @@ class ConditionParser {
       fail(rest_.empty() ? fmt::format("a figure is missing at its end: {}", examples())
                          : fmt::format("a figure belongs where '{}' stands: {}", excerpt(), examples()));
     const auto word = std::ranges::find(words_, std::string_view(name), &Word::name);
-    if (word == words_.end()) fail(fmt::format("'{}' is none of {}", printable(name), examples()));
+    if (word == words_.end()) fail(fmt::format("'{}' is not one of {}", printable(name), examples()));
     rest_.remove_prefix(name.size());
     if (word->kind == WordKind::kCause) return cause(word->causes());
     Node node{.kind = word->kind == WordKind::kFlag ? Kind::kFlag : Kind::kFigure, .figure = name, .word = word->kind};

@@ -32,7 +32,7 @@ Export export_of(const std::string& text) {
   else if (format == "collapsed")
     one.format = ExportFormat::kCollapsed;
   else
-    refuse(fmt::format("'{}' is none of speedscope, pprof, collapsed", printable(format)));
+    refuse(fmt::format("'{}' is not one of speedscope, pprof, collapsed", printable(format)));
   if (colon == equals) return one;
   const std::string wanted = text.substr(colon + 1, equals - colon - 1);
   std::string names;
@@ -44,7 +44,7 @@ Export export_of(const std::string& text) {
     return one;
   }
   refuse(one.format != ExportFormat::kCollapsed ? format + " has all measures; leave this one out"
-                                                : fmt::format("'{}' is none of {}", printable(wanted), names));
+                                                : fmt::format("'{}' is not one of {}", printable(wanted), names));
   __builtin_unreachable();
 }
 

@@ -21,7 +21,7 @@ inline constexpr int kExitUndecided = 3;
 // Throws Failure for what cannot be understood.
 [[nodiscard]] std::vector<Condition> conditions_of(std::string_view option, std::span<const std::string> texts,
                                                    std::span<const Word> words);
-// Throws Failure if a condition names a treatment that is none of `names`: a gate with a typing error would never decide.
+// Throws Failure if a condition names a treatment that is not one of `names`: a gate with a typing error would never decide.
 void check_treatments(std::string_view option, std::span<const Condition> conditions, std::span<const std::string> names);
 
 // Pre: a report that read_report() or results_json() gave. docs/doctor-ci.md says what each figure is.

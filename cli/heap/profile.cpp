@@ -117,7 +117,7 @@ std::optional<std::uint64_t> number_of(std::string_view word, int base = 10) {
   return error == std::errc() && end == word.data() + word.size() && !word.empty() ? std::optional(value) : std::nullopt;
 }
 
-// False: the line is none of a recording's.
+// False if the line is not part of a recording.
 bool take_sample(Recording& to, std::span<const std::string_view> words) {
   if (words.size() != 5) return false;
   SampledBlock sample;

@@ -40,7 +40,7 @@ std::vector<std::uint32_t> parse_numbers(const std::string& option, const std::s
 }
 
 void refuse_name(const std::string& option, const std::string& name, const std::vector<std::string_view>& known) {
-  throw Failure(kExitRefused, fmt::format("{}: '{}' is none of {}", option, printable(name), fmt::join(known, ", ")));
+  throw Failure(kExitRefused, fmt::format("{}: '{}' is not one of {}", option, printable(name), fmt::join(known, ", ")));
 }
 
 }  // namespace freehold::cli

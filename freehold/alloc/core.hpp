@@ -223,7 +223,7 @@ class Core {
       if (n < 16) return;
     }
   }
-  // In a fork's child, which begins with nobody inside: a lock may have been held by a thread that only read. The child
+  // In a fork's child no thread is inside the engine; a lock may have been held by a thread that only read. The child
   // forgets the caches of threads that it does not have.
   void after_fork_in_child(Cache* mine) noexcept {
     registry_.reset();

@@ -115,7 +115,7 @@ void detach_cache(NativeCache* cache) noexcept;
 void thread_ends(void* cache) noexcept;
 [[gnu::noinline]] void change_perturbation_mode(bool perturbed) noexcept;
 
-// Whether every call has to come by: threads have no caches then.
+// True if every call must take the slow path: threads have no caches then.
 [[nodiscard]] inline bool is_perturbed() noexcept {
   return g_perturb.load(std::memory_order_relaxed) != 0 ||
          check::guards_are_on_always();  // relaxed: a mode, it publishes nothing

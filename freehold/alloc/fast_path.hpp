@@ -19,7 +19,7 @@ struct CoarseClock {
   static std::uint64_t now() noexcept { return os::coarse_milliseconds(); }
 };
 
-// Spans that exist by now; a block lies in one of them, or is none of the arena's. A copy of the arena's own figure.
+// Spans that exist by now; a block lies in one of them, or not in the arena. A copy of the arena's own figure.
 [[gnu::visibility("hidden")]] extern constinit std::atomic<std::size_t> g_span_count;
 [[nodiscard, gnu::always_inline]] inline std::size_t span_count() noexcept {
   return g_span_count.load(std::memory_order_relaxed);  // relaxed: a block's user was told its address after it grew

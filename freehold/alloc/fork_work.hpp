@@ -76,7 +76,7 @@ class ForkBlocks {
     return block + 1;
   }
 
-  // The bytes of a block; 0: it is none of these. Any thread.
+  // The bytes of a block; 0 if it is not one of these. Any thread.
   [[nodiscard]] std::size_t bytes_of(const void* address) noexcept {
     if (is_empty(list_of(address))) return 0;
     const sync::Guard guard(lock_);
@@ -84,7 +84,7 @@ class ForkBlocks {
     return block != nullptr ? block->bytes : 0;
   }
 
-  // False: it is none of these. Any thread, inside the gate or not.
+  // False if it is not one of these. Any thread, inside the gate or not.
   [[nodiscard]] bool free(Pages& pages, void* address) noexcept {
     if (is_empty(list_of(address))) return false;
     const sync::Guard guard(lock_);

@@ -59,7 +59,7 @@ class BasicOwnerLockedHeap {
   /// A block of at least `bytes` bytes; its contents are arbitrary.
   /// @param bytes      size; 0 is served as 1
   /// @param alignment  a power of two
-  /// Returns: the block. Null: the limit or memory stands against it. Cost: nine instructions.
+  /// Returns: the block. Null if the limit is reached or memory is exhausted. Cost: nine instructions.
   [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment = kDefaultAlignment) noexcept {
     FREEHOLD_ASSERT(std::has_single_bit(alignment));
     if (!is_small(bytes, alignment)) [[unlikely]]

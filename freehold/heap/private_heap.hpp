@@ -65,8 +65,8 @@ class BasicPrivateHeap {
   /// A block of at least `bytes` bytes; its contents are arbitrary.
   /// @param bytes      size; 0 is served as 1
   /// @param alignment  a power of two
-  /// Returns: the block. Null: the limit (after on_limit and waiting, as the options say) or memory stands against it.
-  /// Threads: any. Cost: a handful of instructions on the shard's line; see the head of this file.
+  /// Returns: the block. Null if the limit is reached (after on_limit and waiting, as the options say) or memory is
+  /// exhausted. Threads: any. Cost: a handful of instructions on the shard's line; see the head of this file.
   [[nodiscard, gnu::always_inline]] void* allocate(std::size_t bytes, std::size_t alignment = kDefaultAlignment) noexcept {
     FREEHOLD_ASSERT(std::has_single_bit(alignment));
     if (!is_small(bytes, alignment)) [[unlikely]]

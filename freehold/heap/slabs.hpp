@@ -128,7 +128,8 @@ class Slabs {
 
   // ---- one block
 
-  // The slab or large block that `block` lies in. Null: it is none of this heap's, and the handler of fatal() returned.
+  // The slab or large block that `block` lies in. Null if it does not belong to this heap and the handler of fatal()
+  // returned.
   [[nodiscard]] SlabType* find(const void* block) const noexcept {
     SlabType* const slab = SlabType::of(block);
     if (memory_.is_mine(slab)) [[likely]]

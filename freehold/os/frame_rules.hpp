@@ -65,7 +65,7 @@ class FrameRules {
   // Null: there are no rules.
   explicit FrameRules(FindObject find_object) noexcept : find_object_(find_object) {}
 
-  // The rule of a return address of this thread's stack, unknown if it is none of the kind.
+  // The rule of a return address of this thread's stack, unknown if it is not a return address.
   [[nodiscard]] FrameRule find(std::uintptr_t code) noexcept;
 
  private:

@@ -5,7 +5,7 @@
 //
 // In checked mode (FREEHOLD_CHECK=1) each slot's coming and going is looked at (checked_slots.hpp); slots lie further apart
 // then. In a checked build (FREEHOLD_CHECKED) a bit for each slot says whether it is handed out, so that a second release,
-// or an address that is none of a slot, ends in fatal() always, not by luck. Any thread. hand_out, take_back: a
+// or an address at which no slot begins, ends in fatal() always, not by luck. Any thread. hand_out, take_back: a
 // multiplication each (a division where the size is no power of two), no shared line written but in a checked build.
 #pragma once
 #include <atomic>

@@ -10,7 +10,7 @@
 
 namespace freehold::process {
 
-// A limit: 0 is none, and so is kNoLimit.
+// 0 and kNoLimit mean no limit.
 [[nodiscard]] constexpr std::uint64_t nanoseconds_of(Nanoseconds time) noexcept {
   return time == kNoLimit ? 0 : static_cast<std::uint64_t>(std::max<std::int64_t>(time.count(), 0));
 }

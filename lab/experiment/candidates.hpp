@@ -15,7 +15,7 @@ namespace freehold::cli {
 [[noreturn]] void refuse_candidate(const std::string& option, const std::string& subcommand, const std::string& name);
 [[nodiscard]] std::string list_line(const std::string& name, const std::string& source);
 
-// Null: there is none of this name.
+// Null if no candidate has this name.
 template <class Candidate>
 [[nodiscard]] const Candidate* find_by_name(const std::vector<Candidate>& all, std::string_view name) {
   const auto found = std::ranges::find(all, name, &Candidate::name);

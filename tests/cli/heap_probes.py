@@ -72,7 +72,7 @@ def listen(library, page, folder, words, **settings):
 
 
 def refusal_to_trace():
-    """Why gdb cannot run a program that is none of ours: containers may forbid ptrace(). None: it can."""
+    """Why gdb cannot run a program that we did not build: containers may forbid ptrace(). None: it can."""
     done = subprocess.run(["gdb", "-q", "-nx", "-batch", "-ex", "run", "--args", "/bin/true"], capture_output=True, text=True,
                           timeout=240, check=False, env={**os.environ, "DEBUGINFOD_URLS": ""})
     return None if re.search(r"exited normally", done.stdout) else "gdb may not trace: " + (done.stderr.strip() or done.stdout)

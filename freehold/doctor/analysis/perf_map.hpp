@@ -31,7 +31,7 @@ class PerfMap {
   // A file of a process of `user`.
   [[nodiscard]] static PerfMap of_file(const std::filesystem::path& file, std::uint64_t user);
 
-  // Adds a piece of code. False: the line is none of a map's.
+  // Adds a piece of code. False if the line is not part of a map.
   bool add(std::string_view line);
 
   // None: the address is in no piece of code.

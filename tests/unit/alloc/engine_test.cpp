@@ -164,7 +164,7 @@ class BeforeFirstWrite {
   }
   static void handle(int) {
     protect(PROT_READ | PROT_WRITE);
-    ::signal(SIGSEGV, SIG_DFL);  // a second fault is none of ours
+    ::signal(SIGSEGV, SIG_DFL);  // a second fault is not ours
     work_();
   }
   static inline void* page_;

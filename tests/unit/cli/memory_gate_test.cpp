@@ -84,7 +84,7 @@ TEST(MemoryCondition, NotUnderstood_OneLineWithWhatWouldBeRight) {
   EXPECT_NE(refusal("saved > 10%").find("of which treatment?"), std::string::npos);
   EXPECT_NE(refusal("cause == remote-frees").find("there are allocator, live, little"), std::string::npos)
       << refusal("cause == remote-frees");
-  EXPECT_NE(refusal("allocator > 10%").find("'allocator' is none of memory, peak, live"), std::string::npos);
+  EXPECT_NE(refusal("allocator > 10%").find("'allocator' is not one of memory, peak, live"), std::string::npos);
 }
 
 }  // namespace
