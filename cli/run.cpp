@@ -20,6 +20,7 @@
 #include "cli/support/library.hpp"
 #include "cli/support/machine.hpp"
 #include "cli/support/output_file.hpp"
+#include "cli/support/units.hpp"
 
 namespace freehold::cli {
 namespace {

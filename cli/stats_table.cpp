@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <array>
+#include "cli/support/units.hpp"
 
 namespace freehold::cli {
 namespace {
@@ -15,14 +15,6 @@ std::string percent(std::uint64_t part, std::uint64_t whole) {
 bool saw_work(const alloc::ClassStats& c) { return c.spans != 0 || c.refills != 0; }
 
 }  // namespace
-
-std::string bytes_text(std::uint64_t bytes) {
-  static constexpr std::array kUnits{"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
-  auto value = static_cast<double>(bytes);
-  std::size_t unit = 0;
-  for (; value >= 999.5 && unit + 1 < kUnits.size(); ++unit) value /= 1024;
-  return fmt::format("{:.{}f} {}", value, unit > 0 && value < 9.95 ? 1 : 0, kUnits[unit]);
-}
 
 std::string stats_table(const alloc::Stats& s, const std::string& system_huge_pages) {
   std::string out;

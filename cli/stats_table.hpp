@@ -17,7 +17,5 @@ template <std::size_t N>
 [[nodiscard]] std::string text_of(const char (&array)[N]) {
   return {array, ::strnlen(array, N)};
 }
-// "1.5 MiB", "96 KiB", "12 B": at most three digits before the point.
-[[nodiscard]] std::string bytes_text(std::uint64_t bytes);
 
 }  // namespace freehold::cli

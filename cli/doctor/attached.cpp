@@ -10,9 +10,9 @@
 #include "cli/doctor/format.hpp"
 #include "cli/report/json.hpp"
 #include "cli/report/text.hpp"
-#include "cli/stats_table.hpp"
 #include "cli/support/failure.hpp"
 #include "cli/support/live_process.hpp"
+#include "cli/support/units.hpp"
 
 namespace freehold::cli::doctor {
 namespace {

@@ -11,8 +11,8 @@
 #include "cli/doctor/markdown.hpp"
 #include "cli/doctor/results_json.hpp"
 #include "cli/report/text.hpp"
-#include "cli/stats_table.hpp"
 #include "cli/support/failure.hpp"
+#include "cli/support/units.hpp"
 #include "freehold/doctor/analysis/derived.hpp"
 #include "freehold/doctor/analysis/resampled.hpp"
 

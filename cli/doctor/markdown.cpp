@@ -9,7 +9,6 @@
 
 #include "cli/doctor/format.hpp"
 #include "cli/doctor/results_json.hpp"
-#include "cli/stats_table.hpp"
 #include "cli/support/failure.hpp"
 #include "cli/support/shell.hpp"
 

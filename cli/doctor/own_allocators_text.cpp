@@ -5,7 +5,7 @@
 
 #include "cli/doctor/format.hpp"
 #include "cli/doctor/verdict_text.hpp"
-#include "cli/stats_table.hpp"
+#include "cli/support/units.hpp"
 #include "freehold/doctor/analysis/attribution.hpp"
 #include "freehold/doctor/analysis/derived.hpp"
 

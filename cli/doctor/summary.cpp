@@ -10,10 +10,10 @@
 #include "cli/doctor/verdict_text.hpp"
 #include "cli/replay/advice.hpp"
 #include "cli/report/text.hpp"
-#include "cli/stats_table.hpp"
 #include "cli/support/failure.hpp"
 #include "cli/support/shell.hpp"
 #include "cli/support/statistics.hpp"
+#include "cli/support/units.hpp"
 #include "freehold/doctor/analysis/attribution.hpp"
 #include "freehold/doctor/analysis/derived.hpp"
 

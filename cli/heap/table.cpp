@@ -6,8 +6,8 @@
 #include <map>
 
 #include "cli/report/text_writer.hpp"
-#include "cli/stats_table.hpp"
 #include "cli/support/failure.hpp"
+#include "cli/support/units.hpp"
 #include "freehold/doctor/analysis/call_sites.hpp"
 
 namespace freehold::cli::heap {

@@ -7,8 +7,8 @@
 
 #include "cli/report/text.hpp"
 #include "cli/report/text_writer.hpp"
-#include "cli/stats_table.hpp"
 #include "cli/support/failure.hpp"
+#include "cli/support/units.hpp"
 
 namespace freehold::cli::scale {
 namespace {

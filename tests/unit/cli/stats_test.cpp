@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/stats_json.hpp"
-#include "cli/stats_table.hpp"
+#include "cli/support/units.hpp"
 
 namespace freehold::cli {
 namespace {
