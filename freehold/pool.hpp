@@ -11,19 +11,15 @@
 //   NodePools, PoolAllocator,     nodes of STL and std::pmr containers
 //   PoolResource
 //   pool::NativePool<pool::Best>  bare slots: acquire() and release()
-//   SingleThread                  bare slots for one thread at a time
-//   pool::Distributed             several pools as one, spread by thread, hash or CPU
-//   pool::Strategies              every strategy, to compare them: NativePool<S> is the pool of strategy S
+//   SingleThread              bare slots for one thread at a time
 //
 // Guide: docs/pools.md.
 #pragma once
 #include "freehold/base/cxx20.hpp"
 #include "freehold/pool/best_pool.hpp"
 #include "freehold/pool/concept.hpp"
-#include "freehold/pool/distributed.hpp"
 #include "freehold/pool/node_pools.hpp"
 #include "freehold/pool/object_pool.hpp"
-#include "freehold/pool/registry.hpp"
 #include "freehold/pool/single_thread.hpp"
-#include "freehold/pool/spread.hpp"
+#include "freehold/pool/tagged_stack.hpp"
 #include "freehold/pool/tracked_pool.hpp"

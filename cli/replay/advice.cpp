@@ -41,14 +41,15 @@ void measure(const Program& program, const Maker& maker, unsigned cpus, Measured
   }
 }
 
-std::string type_name(const std::string& strategy) {
+std::string type_name(const std::string& pool) {
+  if (pool == "single-thread") return "freehold::SingleThread";
   std::string name;
   bool begins = true;
-  for (const char c : strategy) {
+  for (const char c : pool) {
     if (c != '-') name += begins ? static_cast<char>(std::toupper(static_cast<unsigned char>(c))) : c;
     begins = c == '-';
   }
-  return name;
+  return fmt::format("freehold::pool::NativePool<freehold::pool::{}>", name);
 }
 
 class Judge {
@@ -103,7 +104,7 @@ class Judge {
   void choose(const Row& malloc) {
     const Row* best = nullptr;
     for (const Row& row : advice_.rows)
-      if (row.failure.empty() && (row.kind == Kind::kPool || row.kind == Kind::kHeap) && row.name != "system-new") {
+      if (row.failure.empty() && (row.kind == Kind::kPool || row.kind == Kind::kHeap)) {
         best = &row;
         break;  // the fastest first
       }
@@ -144,12 +145,12 @@ std::string code_for(const std::string& name, Kind kind, const std::string& site
     return fmt::format(
         "#include \"freehold/pool.hpp\"\n\n"
         "{}"
-        "using Pool = freehold::pool::NativePool<freehold::pool::{}>;\n"
+        "using Pool = {};\n"
         "freehold::ObjectPool<Node, Pool> g_nodes({});\n\n"
         "void use() {{\n"
-        "  auto node = g_nodes.make();  // instead of new; null when all are in use; back when it ends, in any thread\n"
+        "  auto node = g_nodes.make();  // instead of new; null when all are in use; back when it ends{}\n"
         "}}\n",
-        head, type_name(name), capacity);
+        head, type_name(name), capacity, name == "single-thread" ? "" : ", in any thread");
   }
   const bool shared = name == "private-heap";
   return fmt::format(

@@ -6,7 +6,9 @@
 #include "freehold/alloc/engine.hpp"
 #include "freehold/heap/owner_locked_heap.hpp"
 #include "freehold/heap/private_heap.hpp"
-#include "freehold/pool/registry.hpp"
+#include "freehold/pool/best_pool.hpp"
+#include "freehold/pool/single_thread.hpp"
+#include "freehold/pool/tagged_stack.hpp"
 
 namespace freehold::cli::replay {
 namespace {
@@ -74,19 +76,21 @@ template <class M>
 std::unique_ptr<Memory> make_sized(std::size_t, std::size_t bytes) {
   return std::make_unique<M>(bytes);
 }
-template <class S>
+template <class Pool>
 std::unique_ptr<Memory> make_pool(std::size_t slots, std::size_t bytes) {
   pool::PoolShape shape;
   shape.slots = slots;
   shape.slot_bytes = bytes;
-  return std::make_unique<PoolMemory<pool::NativePool<S>>>(shape);
+  return std::make_unique<PoolMemory<Pool>>(shape);
 }
 
 std::vector<Maker> make_makers() {
   std::vector<Maker> all{{"baseline", Kind::kBaseline, false, make_sized<Baseline>},
                          {"malloc", Kind::kMalloc, false, make_sized<SystemMalloc>},
                          {"libfreehold", Kind::kEngine, false, make_sized<Engine>}};
-  pool::for_each_strategy([&all]<class S> { all.push_back({std::string(S::kName), Kind::kPool, false, make_pool<S>}); });
+  all.push_back({"best", Kind::kPool, false, make_pool<pool::NativePool<pool::Best>>});
+  all.push_back({"tagged-stack", Kind::kPool, false, make_pool<pool::NativePool<pool::TaggedStack>>});
+  all.push_back({"single-thread", Kind::kPool, true, make_pool<pool::SingleThread>});
   all.push_back({"private-heap", Kind::kHeap, false, make_sized<HeapMemory<PrivateHeap>>});
   all.push_back({"owner-locked-heap", Kind::kHeap, true, make_sized<HeapMemory<OwnerLockedHeap>>});
   return all;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The allocators that a trace is replayed through: every pool strategy, the private heaps, Freehold's engine, the system's
+// The allocators that a trace is replayed through: the pools, the private heaps, Freehold's engine, the system's
 // malloc, and the baseline, which has only the cost of the replay. Each operation is one virtual call, the same for all.
 #pragma once
 #include <cstddef>

@@ -4,11 +4,11 @@
 //   acquire()      a free slot, aligned as asked, contents unspecified; null when there is none (never an exception), or,
 //                  unless kFindsLast, when those that are free lie in other threads' caches
 //   release(slot)  takes back what acquire() of the same pool gave; any thread may, not only the one that acquired it
-//   capacity()     how many slots there can be at most; kUnlimited where only memory ends it
+//   capacity()     how many slots there can be at most; kUnlimited where only memory bounds it
 //   flush()        optional: gives back what the pool keeps for the calling thread, as the end of a thread does
 //   contention()   what the Contention policy counted; zeros under IgnoreContention
 //
-// A strategy is one header with a pool template and a struct that describes it (registry.hpp lists them):
+// A strategy is one header with a pool template and a struct that describes it (lab/strategies/registry.hpp lists them):
 //
 //   struct TaggedStack {
 //     static constexpr std::string_view kName = "tagged-stack";         // on command lines and in tables
@@ -64,8 +64,8 @@ concept SlotPool = std::constructible_from<P, const PoolShape&> && requires(P& p
 /// @tparam S  the strategy
 template <class S>
 using NativePool = typename S::template Pool<sync::NativeAtomics>;
-/// The same for one thread at a time: no atomic instruction, and locks that cost nothing. (SingleThread is the pool that was
-/// made for one thread.)
+/// The same for one thread at a time: no atomic instruction, and locks that cost nothing. (SingleThread is the pool that
+/// was made for one thread.)
 /// @tparam S  the strategy
 template <class S>
 using UnlockedPool = typename S::template Pool<sync::UnsharedAtomics>;

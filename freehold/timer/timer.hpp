@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The interface that all timer structures share: handles, callbacks, time, and the concept `Timers`.
 //
-//   TimerWheel<> timers;                                            // or TimerQueue<>, or ContainerTimerQueue<>
+//   TimerWheel<> timers;                                            // or TimerQueue<>
 //   const TimerId id = timers.create(callback, context);
 //   timers.set(id, Clock::now() + 30s);                             // arms it, or arms it anew
 //   timers.cancel(id);                                              // true: it was armed, and will not fire
@@ -91,7 +91,7 @@ inline constexpr std::size_t kUnlimited = ~std::size_t{0};
 /// A snapshot of a structure.
 struct TimerStats {
   std::size_t timers = 0;       ///< that are there; a wheel for any thread counts a destroyed one until the next advance()
-  std::size_t most_timers = 0;  ///< the most that were there at a time
+  std::size_t peak_timers = 0;  ///< the most that were there at a time
   std::uint64_t fired = 0;      ///< calls of callbacks
 };
 

@@ -48,12 +48,12 @@ struct WheelOrders : TimerOrders {
   static constexpr std::memory_order kTake = std::memory_order_acquire;
 };
 
-/// A hierarchical timing wheel: create, set, cancel, destroy and next_expiry in O(1). Times are rounded up to ticks.
+/// The class behind TimerWheel.
 /// @tparam Locking  SingleThreaded, or AnyThread
-/// @tparam Tick     the unit of time that the wheel knows, for example std::chrono::microseconds
-/// @tparam Orders   memory orders; for tests
-template <class Locking = SingleThreaded, class Tick = std::chrono::milliseconds, class Orders = WheelOrders>
-class TimerWheel {
+/// @tparam Tick     the unit of time that the wheel knows
+/// @tparam Orders   memory orders, which the model tests weaken
+template <class Locking, class Tick, class Orders>
+class BasicTimerWheel {
   using Time = TickClock<Tick>;
 
  public:
@@ -67,9 +67,9 @@ class TimerWheel {
   /// A wheel without timers.
   /// @param max_timers  the most timers at a time; their address space is reserved
   /// Errors: std::bad_alloc when there is no address space.
-  explicit TimerWheel(std::size_t max_timers = kDefaultTimers) : nodes_(max_timers), slots_(nodes_) {}
-  TimerWheel(const TimerWheel&) = delete;
-  TimerWheel& operator=(const TimerWheel&) = delete;
+  explicit BasicTimerWheel(std::size_t max_timers = kDefaultTimers) : nodes_(max_timers), slots_(nodes_) {}
+  BasicTimerWheel(const BasicTimerWheel&) = delete;
+  BasicTimerWheel& operator=(const BasicTimerWheel&) = delete;
 
   /// Creates a timer that is not armed.
   /// @param callback  is called by advance() when the timer's time has come
@@ -156,7 +156,7 @@ class TimerWheel {
   /// For coroutines: `co_await timers.after(30ms)`; see Sleep.
   /// @param delay  how long from now; any unit of std::chrono
   template <class Rep, class Period>
-  Sleep<TimerWheel> after(std::chrono::duration<Rep, Period> delay) noexcept {
+  Sleep<BasicTimerWheel> after(std::chrono::duration<Rep, Period> delay) noexcept {
     return {*this, timer::after(delay)};
   }
 
@@ -271,7 +271,7 @@ class TimerWheel {
   // Notices two owners, and advance() in a callback.
   class Owner {
    public:
-    explicit Owner(TimerWheel& wheel) noexcept : wheel_(wheel) {
+    explicit Owner(BasicTimerWheel& wheel) noexcept : wheel_(wheel) {
       FREEHOLD_ASSERT(!wheel_.owned_);
       if constexpr (base::kChecked) wheel_.owned_ = true;
     }
@@ -282,7 +282,7 @@ class TimerWheel {
     Owner& operator=(const Owner&) = delete;
 
    private:
-    TimerWheel& wheel_;
+    BasicTimerWheel& wheel_;
   };
 
   // ---- any thread
@@ -455,6 +455,12 @@ class TimerWheel {
   std::uint8_t turn_ = 0;
   bool owned_ = false;  // in a checked build
 };
+
+/// A hierarchical timing wheel: create, set, cancel, destroy and next_expiry in O(1). Times are rounded up to ticks.
+/// @tparam Locking  SingleThreaded, or AnyThread
+/// @tparam Tick     the unit of time that the wheel knows, for example std::chrono::microseconds
+template <class Locking = SingleThreaded, class Tick = std::chrono::milliseconds>
+using TimerWheel = BasicTimerWheel<Locking, Tick, WheelOrders>;
 static_assert(Timers<TimerWheel<>>);
 static_assert(Timers<TimerWheel<AnyThread>>);
 

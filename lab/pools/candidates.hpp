@@ -11,7 +11,7 @@
 namespace freehold::cli::pools {
 
 enum class Kind : std::uint8_t {
-  kStrategy,  // of freehold/pool/registry.hpp
+  kStrategy,  // of lab/strategies/registry.hpp
   kLibrary,   // of another library
   kUnlocked,  // of either, for one thread at a time
   kBaseline,  // not a pool: the cost of the least work that any pool must do

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "freehold/pool/registry.hpp"
+#include "lab/strategies/registry.hpp"
 #include "sim/coherence.hpp"
 
 namespace freehold::cli::pools {

@@ -6,8 +6,8 @@
 #include <array>
 #include <cstddef>
 
-#include "freehold/pool/registry.hpp"
 #include "lab/pools/candidates.hpp"
+#include "lab/strategies/registry.hpp"
 
 namespace freehold::cli::pools {
 

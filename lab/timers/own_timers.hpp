@@ -10,13 +10,13 @@
 
 #include "freehold/heap/heap_allocator.hpp"
 #include "freehold/heap/owner_locked_heap.hpp"
-#include "freehold/timer/container_timer_queue.hpp"
-#include "freehold/timer/deque_timer_queue.hpp"
 #include "freehold/timer/locking.hpp"
 #include "freehold/timer/timer.hpp"
 #include "freehold/timer/timer_queue.hpp"
 #include "freehold/timer/timer_wheel.hpp"
 #include "lab/timers/article_wheel.hpp"
+#include "lab/timers/container_timer_queue.hpp"
+#include "lab/timers/deque_timer_queue.hpp"
 #include "lab/timers/fired.hpp"
 #include "lab/timers/structure.hpp"
 

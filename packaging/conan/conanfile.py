@@ -25,7 +25,7 @@ LAYERS = {
     "pool": ["slots", "check", "sync", "os", "base"],
     "alloc": ["profile", "slots", "check", "sync", "os", "base"],
     "heap": ["alloc", "check", "sync", "os", "base"],
-    "timer": ["heap", "pool", "sync", "os", "base"],
+    "timer": ["pool", "sync", "os", "base"],
     "process": ["sync", "os", "base"],
     "thread_alloc": ["alloc"],
     "thread_alloc_owner_pages": ["alloc"],

@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "freehold/pool/registry.hpp"
+#include "lab/strategies/registry.hpp"
 #include "tests/cli/command.hpp"
 #include "tests/cli/terminal.hpp"
 

@@ -9,7 +9,6 @@
 #include <set>
 
 #include "cli/replay/advice.hpp"
-#include "freehold/pool/registry.hpp"
 #include "tests/cli/command.hpp"
 
 namespace freehold::tests {
@@ -60,15 +59,15 @@ TEST(Replay, EveryMemory_IsMeasuredAndNoBlockOverwritten) {
   EXPECT_EQ(result["advice"]["complete"], true);
   ASSERT_EQ(result["advice"]["sites"].size(), 1U);
   const json& site = result["advice"]["sites"][0];
-  std::set<std::string> expected{"baseline", "malloc", "libfreehold", "private-heap"}, found;
-  pool::for_each_strategy([&]<class S> { expected.insert(std::string(S::kName)); });
+  const std::set<std::string> expected{"baseline", "malloc", "libfreehold", "private-heap", "best", "tagged-stack"};
+  std::set<std::string> found;
   for (const json& row : site["rows"]) {
     found.insert(row["name"]);
     EXPECT_TRUE(row["failure"].is_null()) << row;
     EXPECT_GT(row["pair_ns"], 0.0) << row;
     EXPECT_NE(ended.out.find(row["name"].get<std::string>()), std::string::npos);
   }
-  EXPECT_EQ(found, expected) << "all but the heap for one thread";
+  EXPECT_EQ(found, expected) << "all but those for one thread";
   EXPECT_EQ(site["rows"].back()["name"], "baseline");
   EXPECT_NEAR(site["gain"].get<double>(), 0.5 * (1 - site["ratio"].get<double>()), 1e-9);
   EXPECT_NE(ended.out.find(site["best"].get<std::string>()), std::string::npos);
@@ -78,8 +77,8 @@ TEST(Replay, EveryMemory_IsMeasuredAndNoBlockOverwritten) {
 TEST(Replay, AdvisedCode_Compiles) {
   using namespace freehold::cli::replay;
   const Folder folder;
-  for (const auto& [name, kind] :
-       {std::pair("stacks-by-thread", Kind::kPool), std::pair("owner-locked-heap", Kind::kHeap)}) {
+  for (const auto& [name, kind] : {std::pair("tagged-stack", Kind::kPool), std::pair("single-thread", Kind::kPool),
+                                   std::pair("owner-locked-heap", Kind::kHeap)}) {
     const std::string code = code_for(name, kind, "f()\n#error */ at a.cpp:1", 48, 4096);
     write(folder / "advice.cpp", code);
     const std::string command = std::string(std::getenv("FREEHOLD_COMPILE")) + " " + (folder / "advice.cpp");

@@ -5,7 +5,7 @@
 
 #include <cstdio>
 
-#include "freehold/pool/registry.hpp"
+#include "lab/strategies/registry.hpp"
 
 namespace freehold::test {
 namespace {

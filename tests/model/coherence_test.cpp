@@ -16,7 +16,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "freehold/pool/registry.hpp"
+#include "lab/strategies/registry.hpp"
 
 namespace freehold {
 namespace {

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "freehold/pool/registry.hpp"
+#include "lab/strategies/registry.hpp"
 #include "sim/explore.hpp"
 #include "sim/sim_atomics.hpp"
 

@@ -6,10 +6,10 @@
 
 #include <vector>
 
-#include "freehold/pool/free_words.hpp"
-#include "freehold/pool/lock_free_flags.hpp"
-#include "freehold/pool/shortage.hpp"
 #include "freehold/pool/tagged_stack.hpp"
+#include "lab/strategies/free_words.hpp"
+#include "lab/strategies/lock_free_flags.hpp"
+#include "lab/strategies/shortage.hpp"
 #include "sim/explore.hpp"
 #include "sim/sim_atomics.hpp"
 

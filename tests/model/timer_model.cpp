@@ -33,7 +33,7 @@ constexpr TimePoint at(int nanoseconds) {
 constexpr int kForEver = 1'000'000;
 
 template <class A, class Orders>
-using WheelOf = timer::TimerWheel<timer::AnyThreadOn<A>, std::chrono::nanoseconds, Orders>;
+using WheelOf = timer::BasicTimerWheel<timer::AnyThreadOn<A>, std::chrono::nanoseconds, Orders>;
 
 // A wheel, and what became of its timers.
 template <class A, class Orders>

@@ -5,7 +5,6 @@
 #include <cstddef>
 
 #include "freehold/heap/private_heap.hpp"
-#include "freehold/timer/heap_timer_queue.hpp"
 #include "freehold/timer/timer_queue.hpp"
 #include "freehold/timer/timer_wheel.hpp"
 
@@ -55,7 +54,7 @@ template <class T>
 [[nodiscard, maybe_unused]] HeapSide this_heap_side() {
   return {{heap_calls<heap::PrivateHeap>(), heap_calls<heap::OwnerLockedHeap>()},
           {timer_calls<timer::TimerWheel<timer::AnyThread>>(), timer_calls<timer::TimerQueue<timer::AnyThread>>(),
-           timer_calls<timer::TimerWheel<>>(), timer_calls<timer::HeapTimerQueue<timer::AnyThread>>()}};
+           timer_calls<timer::TimerWheel<>>(), timer_calls<timer::TimerQueue<>>()}};
 }
 
 }  // namespace

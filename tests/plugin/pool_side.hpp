@@ -4,7 +4,7 @@
 #include <array>
 #include <cstddef>
 
-#include "freehold/pool/registry.hpp"
+#include "lab/strategies/registry.hpp"
 
 namespace freehold::test {
 

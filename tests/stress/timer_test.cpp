@@ -11,9 +11,9 @@
 #include <thread>
 #include <vector>
 
-#include "freehold/timer/container_timer_queue.hpp"
 #include "freehold/timer/driver.hpp"
 #include "freehold/timer/timer_queue.hpp"
+#include "lab/timers/container_timer_queue.hpp"
 #include "tests/support/trace.hpp"
 
 namespace freehold::test {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "freehold/pool/registry.hpp"
+#include "lab/strategies/registry.hpp"
 
 namespace freehold::test {
 

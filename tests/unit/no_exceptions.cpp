@@ -6,6 +6,8 @@
 #include "freehold/heap.hpp"
 #include "freehold/pool.hpp"
 #include "freehold/timer.hpp"
+#include "freehold/timer_queue.hpp"
+#include "lab/strategies/registry.hpp"
 
 namespace {
 

@@ -45,7 +45,7 @@ done
 read -ra cflags <<<"$(pkg-config --cflags freehold-pool)"
 read -ra libs <<<"$(pkg-config --libs freehold-pool)"
 "$cxx" -O0 -g1 -w -std=c++20 -fsanitize=address "${cflags[@]}" "$sources/pool.cpp" -o "$work/pool" "${libs[@]}"
-for pool in best single-thread tagged-stack locked-bits magazines; do
+for pool in best single-thread tagged-stack; do
   "$work/pool" innocent $pool >"$work/pool.out"
   reported "$work/pool" "freehold: double free" release_twice $pool
 done

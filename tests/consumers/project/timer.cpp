@@ -4,10 +4,11 @@
 #include <cstdlib>
 
 #include "freehold/timer.hpp"
+#include "freehold/timer_queue.hpp"
 
 int main() {
   freehold::TimerWheel<> wheel;
-  freehold::timer::HeapTimerQueue<> queue;
+  freehold::TimerQueue<> queue;
   int fired = 0;
   const auto call = [&] { ++fired; };
   const auto now = freehold::timer::Clock::now();

@@ -12,11 +12,11 @@
 #include <vector>
 
 #include "cli/support/failure.hpp"
-#include "freehold/pool/registry.hpp"
 #include "lab/experiment/candidates.hpp"
 #include "lab/pools/results_json.hpp"
 #include "lab/pools/run.hpp"
 #include "lab/pools/table.hpp"
+#include "lab/strategies/registry.hpp"
 #include "tests/unit/lab/pools_support.hpp"
 
 namespace freehold::cli::pools {

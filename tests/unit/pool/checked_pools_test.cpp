@@ -17,8 +17,8 @@
 #include "freehold/base/check.hpp"
 #include "freehold/check/settings.hpp"
 #include "freehold/pool/object_pool.hpp"
-#include "freehold/pool/registry.hpp"
 #include "freehold/pool/single_thread.hpp"
+#include "lab/strategies/registry.hpp"
 
 namespace freehold::pool {
 namespace {

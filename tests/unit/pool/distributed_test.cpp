@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Distributed pools: where slots come from and go back to, what happens when a shard is empty, and the spreads.
-#include "freehold/pool/distributed.hpp"
+#include "lab/strategies/distributed.hpp"
 
 #include <gtest/gtest.h>
 
@@ -11,9 +11,9 @@
 #include <set>
 #include <vector>
 
-#include "freehold/pool/cpu_stacks.hpp"
-#include "freehold/pool/locked_flags.hpp"
-#include "freehold/pool/roaming_stacks.hpp"
+#include "lab/strategies/cpu_stacks.hpp"
+#include "lab/strategies/locked_flags.hpp"
+#include "lab/strategies/roaming_stacks.hpp"
 #include "tests/support/strategies.hpp"
 #include "tests/unit/hooked_atomics.hpp"
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "freehold/pool/best_pool.hpp"
-#include "freehold/pool/registry.hpp"
+#include "lab/strategies/registry.hpp"
 
 namespace freehold::pool {
 namespace {

@@ -14,8 +14,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "freehold/pool/registry.hpp"
 #include "freehold/pool/single_thread.hpp"
+#include "lab/strategies/registry.hpp"
 
 namespace freehold::pool {
 namespace {

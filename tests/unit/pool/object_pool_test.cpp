@@ -19,7 +19,7 @@
 #include <thread>
 #include <vector>
 
-#include "freehold/pool/registry.hpp"
+#include "lab/strategies/registry.hpp"
 
 namespace freehold::pool {
 namespace {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "freehold/pool/object_pool.hpp"
-#include "freehold/pool/registry.hpp"
+#include "lab/strategies/registry.hpp"
 
 namespace freehold::pool {
 namespace {

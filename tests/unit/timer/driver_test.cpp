@@ -10,10 +10,10 @@
 #include <thread>
 #include <vector>
 
-#include "freehold/timer/container_timer_queue.hpp"
 #include "freehold/timer/driver.hpp"
-#include "freehold/timer/heap_timer_queue.hpp"
 #include "freehold/timer/timer_queue.hpp"
+#include "lab/timers/container_timer_queue.hpp"
+#include "lab/timers/heap_timer_queue.hpp"
 
 namespace freehold::test {
 namespace {
@@ -211,13 +211,13 @@ struct HeldWheel : timer::TimerWheel<AnyThread> {
   static inline std::atomic<bool> hold{false}, held{false}, slow{false};
   static inline std::atomic<unsigned> refused{0};
   TimerId create(timer::Callback callback, void* context) noexcept {
-    const TimerId id = TimerWheel::create(callback, context);
+    const TimerId id = BasicTimerWheel::create(callback, context);
     if (!id) ++refused;
     return id;
   }
   timer::Progress advance(TimePoint now, std::size_t budget = timer::kUnlimited) noexcept {
     if (slow) std::this_thread::sleep_for(5ms);
-    const timer::Progress progress = TimerWheel::advance(now, budget);
+    const timer::Progress progress = BasicTimerWheel::advance(now, budget);
     while (hold) {
       held = true;
       std::this_thread::yield();

@@ -8,11 +8,11 @@
 #include <string>
 #include <type_traits>
 
-#include "freehold/timer/container_timer_queue.hpp"
-#include "freehold/timer/deque_timer_queue.hpp"
-#include "freehold/timer/heap_timer_queue.hpp"
 #include "freehold/timer/timer_queue.hpp"
 #include "freehold/timer/timer_wheel.hpp"
+#include "lab/timers/container_timer_queue.hpp"
+#include "lab/timers/deque_timer_queue.hpp"
+#include "lab/timers/heap_timer_queue.hpp"
 
 namespace freehold::test {
 

@@ -54,6 +54,23 @@ TEST(IntrusiveMultimap, TakeAllOfAHundredThousand_ComparesAsOftenAsALookUp) {
   EXPECT_EQ(names(taken).size(), kEqual + 1);
 }
 
+// A tree that does not balance takes 50,000 comparisons for each.
+TEST(IntrusiveMultimap, AscendingAndDescendingKeys_ComparedLogarithmically) {
+  constexpr int kKeys = 100'000;
+  for (const int sign : {1, -1}) {
+    std::vector<Entry> e(kKeys);
+    timer::IntrusiveMultimap<Entry, int, CountedLess> map;
+    CountedLess::comparisons = 0;
+    for (int i = 0; i < kKeys; ++i) {
+      e[static_cast<std::size_t>(i)].key = sign * i;
+      map.insert(e[static_cast<std::size_t>(i)]);
+    }
+    EXPECT_LE(CountedLess::comparisons, std::size_t{kKeys} * 40);
+    map.check_invariants();
+    EXPECT_EQ(map.front().key, sign > 0 ? 0 : 1 - kKeys);
+  }
+}
+
 TEST(IntrusiveMultimap, RandomOperations_AsStdMultimap) {
   std::mt19937 random(7);
   std::vector<Entry> e(300);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Every pool strategy, by one line. Write x.hpp in this folder with a pool and its descriptor (concept.hpp says how),
-// include it and add the descriptor here: concept check, conformance, model exploration, order mutants, coherence golden,
+// include it here and add its descriptor: concept check, conformance, model exploration, order mutants, coherence golden,
 // stress, bench row and the listing of `freehold pools` follow by themselves.
 #pragma once
 #include <cstddef>
@@ -8,19 +8,19 @@
 
 #include "freehold/pool/best_pool.hpp"
 #include "freehold/pool/concept.hpp"
-#include "freehold/pool/cpu_stacks.hpp"
-#include "freehold/pool/distributed.hpp"
-#include "freehold/pool/lock_free_bitmap_tree.hpp"
-#include "freehold/pool/lock_free_bits.hpp"
-#include "freehold/pool/lock_free_flags.hpp"
-#include "freehold/pool/locked_bitmap_tree.hpp"
-#include "freehold/pool/locked_bits.hpp"
-#include "freehold/pool/locked_flags.hpp"
-#include "freehold/pool/magazines.hpp"
-#include "freehold/pool/roaming_stacks.hpp"
 #include "freehold/pool/single_thread.hpp"  // in no list: it is for one thread
-#include "freehold/pool/system_new.hpp"
 #include "freehold/pool/tagged_stack.hpp"
+#include "lab/strategies/cpu_stacks.hpp"
+#include "lab/strategies/distributed.hpp"
+#include "lab/strategies/lock_free_bitmap_tree.hpp"
+#include "lab/strategies/lock_free_bits.hpp"
+#include "lab/strategies/lock_free_flags.hpp"
+#include "lab/strategies/locked_bitmap_tree.hpp"
+#include "lab/strategies/locked_bits.hpp"
+#include "lab/strategies/locked_flags.hpp"
+#include "lab/strategies/magazines.hpp"
+#include "lab/strategies/roaming_stacks.hpp"
+#include "lab/strategies/system_new.hpp"
 
 namespace freehold::pool {
 

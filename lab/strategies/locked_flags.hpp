@@ -1,30 +1,26 @@
 // SPDX-License-Identifier: MIT
-// One bit for each slot, in words of 64 behind a lock, and a cursor that goes round over the words: the pool S4 of "Memory
-// management, pools compared".
+// An array of 32-bit flags, one for each slot, and a cursor that goes round, all behind a lock: the pool S3 of "Memory
+// management, pools compared", and the lock's price beside lock_free_flags.hpp.
 //
-//   Invariant, under the lock: a bit is set  <=>  its slot is free; free_ is their number. The cursor is a hint.
+//   Invariant, under the lock: a flag is kFree  <=>  its slot is free; free_ is their number. The cursor is a hint.
 //
-// Linearisation: within the lock. Any thread; blocks. Cost: the lock, the word's line, and a look at every word without a
-// free slot before the next that has one. Bookkeeping: 1 bit a slot and a constant.
+// Linearisation: within the lock. Any thread; blocks. Cost: the lock, the flag's line, and a look at every slot that is
+// taken before the next free one: the fuller the pool, the longer. Bookkeeping: 4 bytes a slot and a constant.
 #pragma once
 #include <cstddef>
 #include <cstdint>
 
-#include "freehold/base/bits.hpp"
 #include "freehold/pool/concept.hpp"
 #include "freehold/pool/memory.hpp"
-#include "freehold/pool/pool_lock.hpp"
 #include "freehold/pool/slots.hpp"
+#include "lab/strategies/pool_lock.hpp"
 
 namespace freehold::pool {
 
 template <sync::Atomics A, class Contention, PoolLockOrders O>
-class LockedBitsPool {
+class LockedFlagsPool {
  public:
-  explicit LockedBitsPool(const PoolShape& shape)
-      : slots_(shape), words_(base::ceil_div(shape.slots, 64)), free_(shape.slots) {
-    for (std::size_t slot = 0; slot < shape.slots; ++slot) mark_free(slot);
-  }
+  explicit LockedFlagsPool(const PoolShape& shape) : slots_(shape), flags_(shape.slots), free_(shape.slots) {}
 
   [[nodiscard]] void* acquire() noexcept {
     contention_.operated();
@@ -37,7 +33,7 @@ class LockedBitsPool {
     if (number == Slots::kNone) return;
     contention_.operated();
     Guard guard(lock_, contention_);
-    mark_free(number);
+    flags_[number].store(kFree);
     free_.store(free_.load() + 1);
   }
 
@@ -46,40 +42,40 @@ class LockedBitsPool {
 
  private:
   using Guard = typename PoolLock<A, O>::template Guard<Contention>;
+  static constexpr std::uint32_t kFree = 0, kTaken = 1;
+
+  [[nodiscard]] std::size_t next(std::size_t slot) const noexcept { return slot + 1 == slots_.count() ? 0 : slot + 1; }
 
   [[nodiscard]] std::size_t take() noexcept {
     Guard guard(lock_, contention_);
     if (free_.load() == 0) return Slots::kNone;
+    std::size_t slot = cursor_.load();
+    while (flags_[slot].load() != kFree) slot = next(slot);
+    flags_[slot].store(kTaken);
+    cursor_.store(next(slot));
     free_.store(free_.load() - 1);
-    std::size_t w = cursor_.load();
-    while (words_[w].load() == 0) w = w + 1 == words_.size() ? 0 : w + 1;
-    const std::uint64_t bits = words_[w].load();
-    words_[w].store(bits & (bits - 1));
-    cursor_.store(w);
-    return w * 64 + base::lowest_bit(bits);
+    return slot;
   }
-
-  void mark_free(std::size_t slot) noexcept { words_[slot >> 6].store(words_[slot >> 6].load() | base::bit(slot & 63)); }
 
   // Nobody writes after construction.
   Slots slots_;
   // Under the lock.
-  ZeroedArray<typename A::template var<std::uint64_t>> words_;
+  ZeroedArray<typename A::template var<std::uint32_t>> flags_;
   alignas(base::kCacheLine) PoolLock<A, O> lock_;
-  typename A::template var<std::size_t> cursor_{0};  // a word
+  typename A::template var<std::size_t> cursor_{0};
   typename A::template var<std::size_t> free_;
   // Any thread.
   alignas(base::kCacheLine) [[no_unique_address]] Contention contention_;
 };
 
-struct LockedBits {
-  static constexpr std::string_view kName = "locked-bits";
-  static constexpr std::string_view kSource = "article 2, S4";
+struct LockedFlags {
+  static constexpr std::string_view kName = "locked-flags";
+  static constexpr std::string_view kSource = "article 2, S3";
   static constexpr bool kFindsLast = true;
-  static constexpr double kBookkeepingBytes = 1.0 / 8;
+  static constexpr double kBookkeepingBytes = 4;
   static constexpr PoolLockOrders kOrders{};
   template <sync::Atomics A, class Contention = sync::IgnoreContention, PoolLockOrders O = kOrders>
-  using Pool = LockedBitsPool<A, Contention, O>;
+  using Pool = LockedFlagsPool<A, Contention, O>;
 };
 
 }  // namespace freehold::pool

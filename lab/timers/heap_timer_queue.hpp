@@ -9,9 +9,9 @@
 #include "freehold/heap/heap_allocator.hpp"
 #include "freehold/heap/heap_options.hpp"
 #include "freehold/heap/owner_locked_heap.hpp"
-#include "freehold/timer/container_timer_queue.hpp"
 #include "freehold/timer/locking.hpp"
 #include "freehold/timer/timer.hpp"
+#include "lab/timers/container_timer_queue.hpp"
 
 namespace freehold::timer {
 

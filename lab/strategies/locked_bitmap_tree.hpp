@@ -16,8 +16,8 @@
 #include "freehold/base/bits.hpp"
 #include "freehold/pool/concept.hpp"
 #include "freehold/pool/memory.hpp"
-#include "freehold/pool/pool_lock.hpp"
 #include "freehold/pool/slots.hpp"
+#include "lab/strategies/pool_lock.hpp"
 
 namespace freehold::pool {
 

@@ -19,10 +19,10 @@
 #include <new>
 #include <utility>
 
-#include "freehold/pool/pool_lock.hpp"
 #include "freehold/sync/atomics.hpp"
 #include "freehold/sync/contention.hpp"
 #include "freehold/sync/lock.hpp"
+#include "lab/strategies/pool_lock.hpp"
 
 namespace freehold::pool {
 

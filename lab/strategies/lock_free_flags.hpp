@@ -16,9 +16,9 @@
 
 #include "freehold/pool/concept.hpp"
 #include "freehold/pool/memory.hpp"
-#include "freehold/pool/shortage.hpp"
 #include "freehold/pool/slots.hpp"
 #include "freehold/pool/success_order.hpp"
+#include "lab/strategies/shortage.hpp"
 
 namespace freehold::pool {
 

@@ -24,9 +24,9 @@
 #include "freehold/pool/concept.hpp"
 #include "freehold/pool/home.hpp"
 #include "freehold/pool/memory.hpp"
-#include "freehold/pool/pool_lock.hpp"
 #include "freehold/pool/slots.hpp"
-#include "freehold/pool/thread_caches.hpp"
+#include "lab/strategies/pool_lock.hpp"
+#include "lab/strategies/thread_caches.hpp"
 
 namespace freehold::pool {
 

@@ -22,10 +22,10 @@
 #include "freehold/os/cpu.hpp"
 #include "freehold/pool/concept.hpp"
 #include "freehold/pool/memory.hpp"
-#include "freehold/pool/shortage.hpp"
 #include "freehold/pool/slots.hpp"
-#include "freehold/pool/spread.hpp"
 #include "freehold/pool/tagged_stack.hpp"
+#include "lab/strategies/shortage.hpp"
+#include "lab/strategies/spread.hpp"
 
 namespace freehold::pool {
 

@@ -20,12 +20,12 @@
 #include <cstdint>
 
 #include "freehold/pool/concept.hpp"
-#include "freehold/pool/cursors.hpp"
-#include "freehold/pool/free_words.hpp"
 #include "freehold/pool/memory.hpp"
-#include "freehold/pool/shortage.hpp"
 #include "freehold/pool/slots.hpp"
 #include "freehold/slots/summary_tree.hpp"
+#include "lab/strategies/cursors.hpp"
+#include "lab/strategies/free_words.hpp"
+#include "lab/strategies/shortage.hpp"
 
 namespace freehold::pool {
 

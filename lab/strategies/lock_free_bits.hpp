@@ -12,10 +12,10 @@
 #include <cstddef>
 
 #include "freehold/pool/concept.hpp"
-#include "freehold/pool/cursors.hpp"
-#include "freehold/pool/free_words.hpp"
-#include "freehold/pool/shortage.hpp"
 #include "freehold/pool/slots.hpp"
+#include "lab/strategies/cursors.hpp"
+#include "lab/strategies/free_words.hpp"
+#include "lab/strategies/shortage.hpp"
 
 namespace freehold::pool {
 

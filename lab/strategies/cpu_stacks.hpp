@@ -22,10 +22,10 @@
 #include "freehold/os/cpu.hpp"
 #include "freehold/os/rseq.hpp"
 #include "freehold/pool/concept.hpp"
-#include "freehold/pool/lock_free_bitmap_tree.hpp"
 #include "freehold/pool/memory.hpp"
-#include "freehold/pool/roaming_stacks.hpp"
 #include "freehold/pool/slots.hpp"
+#include "lab/strategies/lock_free_bitmap_tree.hpp"
+#include "lab/strategies/roaming_stacks.hpp"
 
 namespace freehold::pool {
 
