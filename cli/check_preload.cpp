@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-// freehold check-preload [--json] PID
-// freehold check-preload [--json] [--] PROGRAM ARGS...
+// freehold check-preload [--json FILE] PID
+// freehold check-preload [--json FILE] [--] PROGRAM ARGS...
 // For each process of a tree: whether Freehold's malloc serves it, and if not, why and what to do. docs/run.md.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
+#include <optional>
 
 #include "cli/command.hpp"
 #include "cli/report/json.hpp"
@@ -17,6 +18,7 @@
 #include "cli/support/failure.hpp"
 #include "cli/support/library.hpp"
 #include "cli/support/live_process.hpp"
+#include "cli/support/output_file.hpp"
 #include "cli/support/standard_streams.hpp"
 #include "freehold/live/process.hpp"
 #include "freehold/live/refusal.hpp"
@@ -26,7 +28,7 @@ namespace {
 using nlohmann::ordered_json;
 
 struct CheckOptions {
-  bool json = false;
+  std::optional<std::string> json;
 };
 
 // Equal processes are one line.
@@ -97,10 +99,12 @@ int run_check(const CheckOptions& options, const std::vector<std::string>& words
   if (words.empty())
     throw Failure(kExitRefused,
                   "check-preload: which process, or program? freehold check-preload PID, or -- PROGRAM ARGS...");
+  if (options.json && options.json != "-") check_writable(*options.json);
   const std::string library = find_freehold_library();
   const bool is_pid = words.size() == 1 && is_number(words.front());
   const std::vector<PreloadCheck> checks = is_pid ? check_tree(words.front(), library) : check_command(words, library);
-  print_to_stdout(options.json ? json_of(checks, library) : table_of(checks));
+  if (options.json && options.json != "-") write_file(*options.json, json_of(checks, library));
+  print_to_stdout(options.json == "-" ? json_of(checks, library) : table_of(checks));
   const bool all = std::ranges::all_of(checks, [](const auto& check) { return check.preload == Preload::kServed; });
   return all ? 0 : 1;
 }
@@ -112,7 +116,7 @@ void add_check_preload(CLI::App& app, Invocation& invocation) {
   Command command(
       app, "check-preload",
       "Whether Freehold's malloc serves each process of a tree: freehold check-preload PID, or -- PROGRAM ARGS...");
-  command.add_flag("--json", options.json, "Print JSON");
+  command.add_option("--json", options.json, "Write JSON; - for standard output", "FILE");
   command.footer(
       "A number is that of a process that runs; it and its descendants are looked at. A program is run to its end, its "
       "standard output goes to standard error. Exit code: 0 if all are served, 1 if not. docs/run.md");

@@ -7,6 +7,7 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <numeric>
 #include <sstream>
@@ -127,6 +128,9 @@ std::unique_ptr<CLI::App> make_parser(const Program& program, Invocation& invoca
   app->require_subcommand(1);
   app->formatter(std::make_shared<Formatter>());
   program.add_subcommands(*app, invocation);
+  constexpr std::array<std::string_view, 4> kMostUsed{"run", "doctor", "heap", "stats"};
+  for (CLI::App* const one : app->get_subcommands([](CLI::App*) { return true; }))
+    if (std::ranges::find(kMostUsed, one->get_name()) != kMostUsed.end()) one->group("Most used");
   return app;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// freehold stats PID [--json | --prometheus] [--watch SECONDS] [--count N]
+// freehold stats PID [--json FILE | --prometheus] [--watch SECONDS] [--count N]
 // The statistics of a process that runs under Freehold, read from its memory: it is neither stopped nor signalled.
 // docs/stats.md says what each figure means, and whose processes may be read.
 #include <fmt/format.h>
@@ -14,6 +14,7 @@
 #include "cli/support/failure.hpp"
 #include "cli/support/interrupts.hpp"
 #include "cli/support/live_process.hpp"
+#include "cli/support/output_file.hpp"
 #include "cli/support/standard_streams.hpp"
 #include "freehold/live/process.hpp"
 #include "freehold/live/stats.hpp"
@@ -24,8 +25,8 @@ using freehold::live::LiveRefusal;
 using stats::Sample;
 
 struct StatsOptions {
-  std::optional<std::string> pid, watch, count;
-  bool json = false, prometheus = false;
+  std::optional<std::string> pid, watch, count, json;
+  bool prometheus = false;
 };
 
 constexpr std::uint32_t kMostCount = 1'000'000'000;
@@ -53,7 +54,7 @@ Sample take_sample(pid_t pid) {
 }
 
 std::string text_of(const StatsOptions& options, const Sample& sample, const Sample* before) {
-  if (options.json) return stats::json_of(sample, before);
+  if (options.json == "-") return stats::json_of(sample, before);
   if (options.prometheus) return stats::prometheus_of(sample);
   return stats::table_of(sample, before);
 }
@@ -68,7 +69,7 @@ int watch(const StatsOptions& options, pid_t pid, double seconds, std::optional<
     if (const int signal = interrupts.arrived(); signal != 0) return 128 + signal;
     try {
       Sample sample = take_sample(pid);
-      print_to_stdout((options.json ? "" : "\n") + text_of(options, sample, &before));
+      print_to_stdout((options.json == "-" ? "" : "\n") + text_of(options, sample, &before));
       before = std::move(sample);
     } catch (const Failure&) {
       const LiveRefusal now = freehold::live::read_live_stats(pid).refusal;
@@ -102,11 +103,17 @@ int run_stats(const StatsOptions& options) {
   if (options.json && options.prometheus) throw Failure(kExitRefused, "stats: --json or --prometheus, not both");
   if (options.prometheus && options.watch)
     throw Failure(kExitRefused, "stats: --prometheus shows one moment; Prometheus itself asks again and makes the rates");
+  if (options.json && options.json != "-") {
+    if (options.watch) throw Failure(kExitRefused, "stats: --watch shows many moments; --json - prints a line for each");
+    check_writable(*options.json);
+  }
   if (options.count && !options.watch) throw Failure(kExitRefused, "stats: --count N needs --watch SECONDS");
   std::optional<std::uint32_t> count;
   if (options.count) count = parse_number("--count", *options.count, 1, kMostCount);
   if (options.watch) return watch(options, pid, seconds_of(*options.watch), count);
-  print_to_stdout(text_of(options, take_sample(pid), nullptr));
+  const Sample sample = take_sample(pid);
+  if (options.json && options.json != "-") write_file(*options.json, stats::json_of(sample, nullptr));
+  print_to_stdout(text_of(options, sample, nullptr));
   return 0;
 }
 
@@ -116,7 +123,7 @@ void add_stats(CLI::App& app, Invocation& invocation) {
   static StatsOptions options;
   Command command(app, "stats", "Statistics of a process that runs under Freehold, which it does not notice");
   command.add_option("pid", options.pid, "Number of the process", "PID");
-  command.add_flag("--json", options.json, "Print JSON, one line");
+  command.add_option("--json", options.json, "Write JSON, one line; - for standard output", "FILE");
   command.add_flag("--prometheus", options.prometheus, "Print the text format of Prometheus");
   command.add_option("--watch", options.watch, "Print them again each so many seconds, with rates, until Ctrl-C", "SECONDS");
   command.add_option("--count", options.count, "With --watch: so many times", "N");

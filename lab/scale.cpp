@@ -32,11 +32,11 @@ struct ScaleOptions {
 constexpr std::uint32_t kArticlesIterations = 24;
 constexpr std::uint32_t kQuickMilliseconds = 60;
 
-// The allocators of --allocator, or the system's and, if it can be found, Freehold.
+// The allocators of --allocators, or the system's and, if it can be found, Freehold.
 std::vector<Allocator> chosen_allocators(const ScaleOptions& options, std::vector<std::string>& notes) {
   std::vector<Allocator> allocators;
   if (options.allocators) {
-    for (const std::string& text : split_list("--allocator", *options.allocators))
+    for (const std::string& text : split_list("--allocators", *options.allocators))
       allocators.push_back(find_allocator(text));
     return allocators;
   }
@@ -100,13 +100,13 @@ int run_scale(const ScaleOptions& options) {
 void add_scale(CLI::App& app, Invocation& invocation) {
   static ScaleOptions options;
   Command command(app, "scale", find_experiment("scale")->summary);
-  command.add_option("--allocator", options.allocators,
+  command.add_option("--allocators", options.allocators,
                      "system, freehold, jemalloc, tcmalloc, tbbmalloc, mimalloc, /path/to/lib.so or NAME=PATH "
                      "[system,freehold]",
                      "LIST");
   command.add_option("--workers", options.workers, "Numbers of workers [1,2,3,4,6]", "LIST");
   command.add_option("--iterations", options.iterations, "Number of iterations that the workers share [24]", "N");
-  command.add_option("--test", options.tests,
+  command.add_option("--tests", options.tests,
                      "compute, allocate, mixed, memory, locked, isolation, handover [all but locked]", "LIST");
   command.add_option("--mode", options.modes, "threads, processes, pool [threads,processes]", "LIST");
   command.add_option("--via", options.via, "pool: add the mode pool; run the tests compute, allocate and locked", "pool");

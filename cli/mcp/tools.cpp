@@ -82,7 +82,7 @@ const std::vector<Tool>& tools() {
        {kProgram, {"distance_bytes", Kind::kInteger, "--distance", "Mean distance of samples in bytes; 524288 by default"}}},
       {"stats",
        "Memory and allocations of a running process that uses Freehold. The process is neither stopped nor signalled.",
-       {"stats", "--json"},
+       {"stats", "--json", "-"},
        {{"pid", Kind::kInteger, "", "Number of the process", true}}}};
   return all;
 }
@@ -105,7 +105,7 @@ constexpr Explanation kExplanations[] = {
     {"own-lock", "Threads wait for a lock of the program, not of malloc.",
      "Hold the lock for a shorter time, or split it; another malloc does not help."},
     {"own-sharing", "Threads write to the same cache lines, or spin: data of the program, not of malloc.",
-     "Give each thread's data lines of its own, and sum up at the end; another malloc does not help."},
+     "Give each thread's data separate cache lines, and sum up at the end; another malloc does not help."},
     {"own-page-faults", "The program itself maps and unmaps memory.",
      "Keep mappings and use them again; another malloc does not help."},
     {"memory-bandwidth", "All CPUs together want more memory bandwidth, or more cache, than the machine has.",

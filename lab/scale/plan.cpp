@@ -30,7 +30,7 @@ std::vector<std::uint32_t> parse_workers(const std::string& text) {
 }
 
 std::vector<Workload> parse_tests(const std::string& text) {
-  return parse_names<Workload>("--test", text, kWorkloads, workload_of);
+  return parse_names<Workload>("--tests", text, kWorkloads, workload_of);
 }
 std::vector<Mode> parse_modes(const std::string& text) { return parse_names<Mode>("--mode", text, kModes, mode_of); }
 
@@ -42,7 +42,7 @@ std::vector<Subject> subjects_of(const std::vector<Allocator>& allocators) {
   }
   for (auto subject = subjects.begin(); subject != subjects.end(); ++subject) {
     if (std::find_if(subjects.begin(), subject, [&](const Subject& s) { return s.name == subject->name; }) != subject) {
-      throw Failure(kExitRefused, fmt::format("--allocator: the name '{}' is taken; give one of them another as NAME=PATH",
+      throw Failure(kExitRefused, fmt::format("--allocators: the name '{}' is taken; give one of them another as NAME=PATH",
                                               printable(subject->name)));
     }
   }

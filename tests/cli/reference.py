@@ -29,10 +29,10 @@ class Help:
     def __init__(self, freehold, path):
         self.path = path
         text = output([freehold, *path, "--help"])
-        sections = dict(re.findall(r"^(Options|Subcommands|Experiments|Positionals)[^\n]*:\n((?:  .*\n)*)", text, re.M))
+        sections = dict(re.findall(r"^(Options|Most used|Subcommands|Experiments|Positionals)[^\n]*:\n((?:  .*\n)*)", text, re.M))
         rows = [re.match(r"  (-\S+) ?(\S*)", line).groups() for line in sections["Options"].splitlines()]
         self.options = sorted(name for names, _ in rows for name in names.split(","))
-        self.subcommands = re.findall(r"^  (\S+)", sections.get("Subcommands", "") + sections.get("Experiments", ""), re.M)
+        self.subcommands = re.findall(r"^  (\S+)", sections.get("Most used", "") + sections.get("Subcommands", "") + sections.get("Experiments", ""), re.M)
         self.runs_a_program = path in (["run"], ["doctor"], ["check-preload"], ["heap", "profile"])
 
 

@@ -154,7 +154,7 @@ TEST(CheckPreload, Command_EachProcessAndItsCause) {
     script += (folder / "musl") + "; ";
     expected["musl"] = "musl";
   }
-  const Ended ended = freehold({"check-preload", "--json", "--", "sh", "-c", script + "exit 7"});
+  const Ended ended = freehold({"check-preload", "--json", "-", "--", "sh", "-c", script + "exit 7"});
   EXPECT_TRUE(ended.exited_with(1)) << ended.status << ended.err;
   auto causes = causes_of(ended);
   for (const auto& [name, cause] : expected) EXPECT_EQ(causes[name], cause) << name << '\n' << ended.out;

@@ -80,19 +80,19 @@ TEST(Scale, BadArguments_OneLineAndExit2) {
       {"--repeat", "0"},
       {"--repeat", "1e3"},
       {"--time", "0"},
-      {"--test", "dance"},
+      {"--tests", "dance"},
       {"--mode", "fibers"},
       {"--via", "telepathy"},
       {"--via", "pool", "--workers", "1024", "--iterations", "1024"},
-      {"--allocator", "nomalloc"},
-      {"--allocator", "/no/lib"},
-      {"--allocator", ""},
-      {"--allocator", "system,system"},
+      {"--allocators", "nomalloc"},
+      {"--allocators", "/no/lib"},
+      {"--allocators", ""},
+      {"--allocators", "system,system"},
       {"--json", "/no/such/folder/x"},
       {"--html", "/"},
       {"--bogus"},
       {"stray"},
-      {"--mode", "processes", "--test", "handover"},
+      {"--mode", "processes", "--tests", "handover"},
       {"--json"},
       {"--iterations", "-24"},
       {"--json", ""},
@@ -108,7 +108,7 @@ TEST(Scale, BadArguments_OneLineAndExit2) {
 
 TEST(Scale, AllocatorThatDies_OthersAreMeasured) {
   const Folder folder;
-  const Ended ended = scale({"--time", "1", "--repeat", "1", "--test", "allocate", "--workers", "2", "--allocator",
+  const Ended ended = scale({"--time", "1", "--repeat", "1", "--tests", "allocate", "--workers", "2", "--allocators",
                              "system,crashing=" + built("libcrashing_malloc.so"), "--json", folder / "r.json"});
   EXPECT_TRUE(ended.exited_with(1)) << ended.status;
   int died = 0;
@@ -127,7 +127,7 @@ TEST(Scale, AllocatorThatDies_OthersAreMeasured) {
 
 TEST(Scale, CtrlC_KeepsWhatIsFinished) {
   const Folder folder;
-  OnATerminal command({"scale", "--time", "2", "--repeat", "1000", "--test", "allocate", "--workers", "2", "--json",
+  OnATerminal command({"scale", "--time", "2", "--repeat", "1000", "--tests", "allocate", "--workers", "2", "--json",
                        folder / "r.json", "--html", folder / "r.html"});
   ASSERT_TRUE(command.wait_for("  20/8000  allocate, ")) << command.seen();
   command.type(kCtrlC);
@@ -161,7 +161,7 @@ bool is_gone(pid_t pid) {
 
 TEST(Scale, CommandThatIsKilled_TakesItsWorkersAlong) {
   OnATerminal command(
-      {"scale", "--time", "5000", "--repeat", "1", "--test", "compute", "--mode", "processes", "--workers", "2"});
+      {"scale", "--time", "5000", "--repeat", "1", "--tests", "compute", "--mode", "processes", "--workers", "2"});
   ASSERT_TRUE(command.wait_for("   1/"));
   pid_t worker = 0;
   while ((worker = child_of(command.pid())) == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));

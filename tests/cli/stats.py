@@ -76,7 +76,7 @@ def keys_of(value, path=""):
 
 
 def check_json(command, pid, page):
-    report = json.loads(subprocess.run([command, "stats", pid, "--json"], capture_output=True, text=True, check=True).stdout)
+    report = json.loads(subprocess.run([command, "stats", pid, "--json", "-"], capture_output=True, text=True, check=True).stdout)
     names = {key.rsplit(".", 1)[-1] for key in keys_of(report)}
     missing = {name for name in names if f"`{name}`" not in page}
     assert not missing, f"docs/stats.md does not name {missing}"

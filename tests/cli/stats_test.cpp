@@ -46,7 +46,7 @@ Ended stats(pid_t pid, std::vector<std::string> options = {}) {
 }
 
 json json_of(pid_t pid) {
-  const Ended ended = stats(pid, {"--json"});
+  const Ended ended = stats(pid, {"--json", "-"});
   EXPECT_TRUE(ended.exited_with(0)) << ended.err;
   EXPECT_EQ(lines_of(ended.out), 1) << ended.out;
   return json::parse(ended.out);
@@ -116,7 +116,7 @@ TEST(Stats, Watch_RatesFromTheSecondOn) {
   NEEDS_READING();
   const Subject subject("churn");
   ASSERT_TRUE(subject.is_ready());
-  const Ended ended = stats(subject.pid(), {"--watch", "0.3", "--count", "3", "--json"});
+  const Ended ended = stats(subject.pid(), {"--watch", "0.3", "--count", "3", "--json", "-"});
   EXPECT_TRUE(ended.exited_with(0)) << ended.err;
   const std::vector<json> reports = lines_as_json(ended.out);
   ASSERT_EQ(reports.size(), 3u);
@@ -166,7 +166,7 @@ TEST(Stats, ThreadsStartEndAndFork_CountersNeverFall) {
   NEEDS_READING();
   const Subject subject("churn");
   ASSERT_TRUE(subject.is_ready());
-  const Ended ended = stats(subject.pid(), {"--watch", "0.01", "--count", "150", "--json"});
+  const Ended ended = stats(subject.pid(), {"--watch", "0.01", "--count", "150", "--json", "-"});
   EXPECT_TRUE(ended.exited_with(0)) << ended.err;
   const std::vector<json> reports = lines_as_json(ended.out);
   ASSERT_EQ(reports.size(), 150u);
@@ -222,7 +222,9 @@ TEST(Stats, BadArguments_OneLine) {
       {{"0"}, "is not a number"},
       {{"init"}, "is not a number"},
       {{"99999999999"}, "is not a number"},
-      {{"1", "--json", "--prometheus"}, "not both"},
+      {{"1", "--json", "-", "--prometheus"}, "not both"},
+      {{"1", "--json", "/no/such/folder/x"}, "cannot write"},
+      {{"1", "--json", "/tmp/x", "--watch", "1"}, "--json - prints a line for each"},
       {{"1", "--prometheus", "--watch", "1"}, "one moment"},
       {{"1", "--count", "3"}, "needs --watch"},
       {{"1", "--watch", "soon"}, "is no number of seconds"},
