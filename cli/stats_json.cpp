@@ -36,7 +36,7 @@ ordered_json stats_json(const alloc::Stats& s) {
       {"span_returns", s.span_returns},
       {"lock_waits", s.lock_waits},
       {"threads", s.threads},
-      {"threads_peak", s.threads_peak},
+      {"peak_threads", s.peak_threads},
       {"late_frees", s.late_frees},
       {"cpus", s.cpus},
       {"cpus_source", text_of(s.cpus_source)},

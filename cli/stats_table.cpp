@@ -33,7 +33,7 @@ std::string stats_table(const alloc::Stats& s, const std::string& system_huge_pa
   out += "events\n";
   line("given back", bytes_text(s.purged_bytes), fmt::format("to the system, in {} calls", s.purge_calls).c_str());
   line("spans claimed", std::to_string(s.span_claims), fmt::format("and {} returned", s.span_returns).c_str());
-  line("threads, peak", std::to_string(s.threads_peak), fmt::format("{} at the end", s.threads).c_str());
+  line("threads, peak", std::to_string(s.peak_threads), fmt::format("{} at the end", s.threads).c_str());
   line("waits for a lock", std::to_string(s.lock_waits), "of the engine's own locks");
   line("late frees", std::to_string(s.late_frees), "after a thread's cache was gone");
   out += fmt::format("in force: {} CPUs ({}), caches by {}, huge pages {} (the system's mode: {})\n", s.cpus,

@@ -2,9 +2,9 @@
 /* Private heaps for C: memory of a subsystem's or an object's own. Only its users contend for it, it can have a limit and
    has statistics, and all of it can be freed at once. freehold/heap.hpp is the same for C++.
 
-     freehold_heap_options options = {.size = sizeof options};
+     freehold_heap_options_t options = {.size = sizeof options};
      options.name = "orders";
-     freehold_heap* heap = freehold_heap_create(&options);
+     freehold_heap_t* heap = freehold_heap_create(&options);
      char* text = freehold_heap_malloc(heap, 100);
      freehold_heap_destroy(heap);  // ends text, too
 
@@ -26,7 +26,7 @@ extern "C" {
 #endif
 
 /// A private heap.
-typedef struct freehold_heap freehold_heap;
+typedef struct freehold_heap freehold_heap_t;
 
 /// Which threads may use a heap.
 enum freehold_heap_kind {
@@ -35,18 +35,18 @@ enum freehold_heap_kind {
 };
 
 /// What a heap is made with. A member that is zero is as if it were not given.
-typedef struct freehold_heap_options {
-  /// sizeof(freehold_heap_options): later versions append members.
+typedef struct freehold_heap_options_t {
+  /// sizeof(freehold_heap_options_t): later versions append members.
   size_t size;
   /// One of freehold_heap_kind.
   int kind;
-  /// Not 0: an allocation that the limit stands against waits until memory comes back. Shared heaps only.
+  /// Not 0: an allocation that would exceed the limit waits until memory comes back. Shared heaps only.
   int waits;
   /// For reports; must live as long as the heap. Null: "".
   const char* name;
-  /// Of pages in use and of large blocks; 0: none.
+  /// The limit of pages in use and large blocks; 0: no limit.
   size_t limit_bytes;
-  /// Called when the limit stands against `bytes`; not 0: try again. May free blocks of the heap. Null: nobody is asked.
+  /// Called when `bytes` would exceed the limit; not 0: try again. May free blocks of the heap. Null: no call.
   int (*on_limit)(void* context, size_t bytes);
   /// The first argument of on_limit.
   void* on_limit_context;
@@ -55,41 +55,42 @@ typedef struct freehold_heap_options {
   int binds_node;
   /// See binds_node.
   int node;
-} freehold_heap_options;
+} freehold_heap_options_t;
 
-/// A snapshot of one heap. Units: bytes, but for counts.
-typedef struct freehold_heap_stats {
+/// A snapshot of one heap. Sizes are in bytes.
+typedef struct freehold_heap_stats_t {
+  size_t size;            ///< bytes of this struct that the library filled; the rest of the caller's struct is zero
   const char* name;       ///< as the options gave it
   uint64_t live_objects;  ///< blocks that are in use
   uint64_t live_bytes;    ///< of the slots of these blocks
   uint64_t used_bytes;    ///< of pages that belong to a size class, and of large blocks: what the limit counts
   uint64_t held_bytes;    ///< of slabs and large blocks: what the engine handed out
-  uint64_t limit_bytes;   ///< UINT64_MAX: none
+  uint64_t limit_bytes;   ///< UINT64_MAX: no limit
   uint64_t slabs;         ///< of 64 KiB
   uint64_t large_blocks;  ///< blocks that have memory of their own
   uint64_t conflicts;     ///< operations that met another thread; 0 for the owner-locked kind
-} freehold_heap_stats;
+} freehold_heap_stats_t;
 
 /// A new heap. It takes no memory before its first block.
 /// @param options  null: a shared heap without a limit
 /// Returns: the heap. Errors: null and errno EINVAL for options that contradict themselves or that this version does not
 /// know, ENOMEM. Threads: any. Cost: an allocation of 512 bytes; a shared heap, a lock for a handful of instructions.
-__attribute__((warn_unused_result)) freehold_heap* freehold_heap_create(const freehold_heap_options* options)
+__attribute__((warn_unused_result)) freehold_heap_t* freehold_heap_create(const freehold_heap_options_t* options)
     FREEHOLD_NOEXCEPT;
 
 /// Ends the heap with all its blocks.
 /// @param heap  a heap, or null
-/// Pre: nobody uses the heap or a block of it any more. Threads: any one. Cost: a call to the engine for each slab of 64 KiB
-/// and each large block, however many objects live.
-void freehold_heap_destroy(freehold_heap* heap) FREEHOLD_NOEXCEPT;
+/// Pre: no thread uses the heap or a block of it any more. Threads: any one. Cost: a call to the engine for each slab of 64
+/// KiB and each large block, however many objects live.
+void freehold_heap_destroy(freehold_heap_t* heap) FREEHOLD_NOEXCEPT;
 
 /// A block of at least `bytes` bytes, aligned to 16; its contents are arbitrary.
 /// @param heap   the heap
-/// @param bytes  size; 0 bytes are a block of its own, too
+/// @param bytes  size; 0 bytes are a separate block, too
 /// Returns: the block. Errors: null and errno ENOMEM: the limit (after on_limit and waiting, as the options say) or memory
 /// stands against it. Cost: shared, two stores and two loads on the CPU's own line, or one atomic exchange and one store;
 /// owner-locked, a handful of instructions.
-__attribute__((malloc, alloc_size(2), warn_unused_result)) void* freehold_heap_malloc(freehold_heap* heap,
+__attribute__((malloc, alloc_size(2), warn_unused_result)) void* freehold_heap_malloc(freehold_heap_t* heap,
                                                                                       size_t bytes) FREEHOLD_NOEXCEPT;
 
 /// A block of `count` times `bytes` bytes, which are zero.
@@ -97,7 +98,7 @@ __attribute__((malloc, alloc_size(2), warn_unused_result)) void* freehold_heap_m
 /// @param count  the number of elements
 /// @param bytes  the size of each
 /// Returns: as freehold_heap_malloc. Errors: as freehold_heap_malloc, also if the product is too large for size_t.
-__attribute__((malloc, alloc_size(2, 3), warn_unused_result)) void* freehold_heap_calloc(freehold_heap* heap, size_t count,
+__attribute__((malloc, alloc_size(2, 3), warn_unused_result)) void* freehold_heap_calloc(freehold_heap_t* heap, size_t count,
                                                                                          size_t bytes) FREEHOLD_NOEXCEPT;
 
 /// As freehold_heap_malloc with an alignment. freehold_heap_free takes the block back, not free_sized.
@@ -106,7 +107,7 @@ __attribute__((malloc, alloc_size(2, 3), warn_unused_result)) void* freehold_hea
 /// @param bytes      size
 /// Returns: as freehold_heap_malloc. Errors: null and errno EINVAL if the alignment is no power of two, else as
 /// freehold_heap_malloc.
-__attribute__((malloc, alloc_size(3), warn_unused_result)) void* freehold_heap_aligned_alloc(freehold_heap* heap,
+__attribute__((malloc, alloc_size(3), warn_unused_result)) void* freehold_heap_aligned_alloc(freehold_heap_t* heap,
                                                                                              size_t alignment,
                                                                                              size_t bytes) FREEHOLD_NOEXCEPT;
 
@@ -116,48 +117,48 @@ __attribute__((malloc, alloc_size(3), warn_unused_result)) void* freehold_heap_a
 /// @param bytes  the new size; 0 does not free
 /// Returns: the block, which may have moved; the old pointer is then no block any more. Errors: null and errno ENOMEM; the
 /// old block is untouched. Cost: O(1) in its place, otherwise malloc, a copy and free.
-__attribute__((alloc_size(3), warn_unused_result)) void* freehold_heap_realloc(freehold_heap* heap, void* block,
+__attribute__((alloc_size(3), warn_unused_result)) void* freehold_heap_realloc(freehold_heap_t* heap, void* block,
                                                                                size_t bytes) FREEHOLD_NOEXCEPT;
 
 /// Frees a block.
 /// @param heap   the heap
 /// @param block  a block of this heap, or null
-void freehold_heap_free(freehold_heap* heap, void* block) FREEHOLD_NOEXCEPT;
+void freehold_heap_free(freehold_heap_t* heap, void* block) FREEHOLD_NOEXCEPT;
 /// The same where the size is known, which saves a look at a cache line.
 /// @param heap   the heap
 /// @param block  a block of this heap, or null
 /// @param bytes  the size that the block was allocated with by malloc or realloc, or the product by calloc
-void freehold_heap_free_sized(freehold_heap* heap, void* block, size_t bytes) FREEHOLD_NOEXCEPT;
+void freehold_heap_free_sized(freehold_heap_t* heap, void* block, size_t bytes) FREEHOLD_NOEXCEPT;
 
 /// The bytes of a block that may be used.
 /// @param heap   the heap
 /// @param block  a block of this heap, or null
 /// Returns: at least what was asked for; 0 for null.
-size_t freehold_heap_usable_size(freehold_heap* heap, const void* block) FREEHOLD_NOEXCEPT;
+size_t freehold_heap_usable_size(freehold_heap_t* heap, const void* block) FREEHOLD_NOEXCEPT;
 
 /// Ends every block; the heap goes on.
 /// @param heap  the heap
 /// Threads: while no other one uses blocks of this heap. Cost: as destroy.
-void freehold_heap_release_all(freehold_heap* heap) FREEHOLD_NOEXCEPT;
+void freehold_heap_release_all(freehold_heap_t* heap) FREEHOLD_NOEXCEPT;
 
 /// Takes memory in advance.
 /// @param heap   the heap
 /// @param bytes  how much more than is in use
 /// Returns: 0. Errors: -1 and errno ENOMEM: there is no memory, or the limit does not allow it.
-int freehold_heap_reserve(freehold_heap* heap, size_t bytes) FREEHOLD_NOEXCEPT;
+int freehold_heap_reserve(freehold_heap_t* heap, size_t bytes) FREEHOLD_NOEXCEPT;
 
 /// Gives memory that is wholly free back to the engine.
 /// @param heap  the heap
 /// Returns: bytes. Cost: O(free blocks).
-size_t freehold_heap_trim(freehold_heap* heap) FREEHOLD_NOEXCEPT;
+size_t freehold_heap_trim(freehold_heap_t* heap) FREEHOLD_NOEXCEPT;
 
 /// Writes the statistics of the heap.
 /// @param heap  the heap
 /// @param out   where to
-/// @param size  sizeof(freehold_heap_stats), or less from a program of an older version: so many bytes are written
-/// Returns: 0. Errors: -1 and errno EINVAL: `size` is more than this version knows. Cost: a shared heap, O(CPUs) while it is
-/// locked.
-int freehold_heap_get_stats(freehold_heap* heap, freehold_heap_stats* out, size_t size) FREEHOLD_NOEXCEPT;
+/// @param size  sizeof(freehold_heap_stats_t) as the program was compiled; may be smaller or larger than the library's
+/// Returns: 0. Errors: -1 and errno EINVAL: `out` is null, or too small for its first member. Cost: a shared heap, O(CPUs)
+/// while it is locked.
+int freehold_heap_stats(freehold_heap_t* heap, freehold_heap_stats_t* out, size_t size) FREEHOLD_NOEXCEPT;
 
 #ifdef __cplusplus
 }

@@ -65,7 +65,7 @@ int freehold_worth_moving(const void* block);
 
 /// In checked mode (FREEHOLD_CHECK=1, docs/hardening.md): looks at all blocks now, those that were freed and are not reused
 /// included, and reports each one that is damaged on standard error. The first report ends the process (SIGABRT), unless
-/// FREEHOLD_CHECK_ABORT=0 says otherwise. Other threads' calls of malloc and free wait meanwhile.
+/// FREEHOLD_CHECK_ABORT=0 says otherwise. Other threads' calls of malloc and free wait until then.
 /// @return how many blocks are damaged; 0 without checked mode.
 /// Cost: O(blocks), and their freed bytes.
 int freehold_check_all(void);
@@ -73,8 +73,8 @@ int freehold_check_all(void);
 /// Limits the memory of blocks together with the free memory that Freehold retains. Beyond the limit free memory goes back
 /// first; then requests fail with ENOMEM (operator new: the new handler, then std::bad_alloc), and one line on standard
 /// error says so, once. Existing blocks stay. FREEHOLD_LIMIT_BYTES sets the limit at the start.
-/// @param bytes  the limit in bytes; 0 for none
-/// @return the former limit in bytes; 0 if there was none.
+/// @param bytes  the limit in bytes; 0: no limit
+/// @return the former limit in bytes; 0: there was no limit.
 size_t freehold_set_limit(size_t bytes);
 
 /// Called when the process is close to the kernel's limit of its memory. May allocate and free; must return, and must not
@@ -131,7 +131,7 @@ typedef struct freehold_stats_t {
   uint64_t span_returns;  ///< wholly free spans taken back from a size class, since the start
   uint64_t lock_waits;    ///< times a thread slept for one of Freehold's locks, since the start
   uint64_t threads;       ///< thread caches alive now
-  uint64_t threads_peak;  ///< the most thread caches alive at one time
+  uint64_t peak_threads;  ///< the most thread caches alive at one time
   uint64_t late_frees;    ///< frees by threads whose cache was gone already, since the start
 
   uint32_t cpus;         ///< CPUs that the process may use

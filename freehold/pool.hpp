@@ -11,7 +11,7 @@
 //   NodePools, PoolAllocator,     nodes of STL and std::pmr containers
 //   PoolResource
 //   pool::NativePool<pool::Best>  bare slots: acquire() and release()
-//   SingleThread              bare slots for one thread at a time
+//   SingleThreadPool              bare slots for one thread at a time
 //
 // Guide: docs/pools.md.
 #pragma once

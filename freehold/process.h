@@ -34,7 +34,7 @@ typedef struct freehold_process_pool_options_t {
   uint64_t max_output_bytes;   ///< of one output; default: 1 MiB
   uint32_t max_attempts;       ///< runs of a task whose workers die; default: 3
   uint32_t min_workers;        ///< kept even when there is no work; default: 0
-  uint64_t run_timeout_ms;     ///< time limit of one run; default: none
+  uint64_t run_timeout_ms;     ///< time limit of one run; default: no limit
   uint64_t idle_timeout_ms;    ///< a worker without a task ends after so long; default: 10 s
   uint64_t load_timeout_ms;    ///< a worker that has not started by then is killed; default: 60 s
   uint64_t max_tasks;          ///< a worker ends after so many tasks; default: no limit
@@ -58,7 +58,7 @@ typedef struct freehold_process_pool_options_t {
   const char* const* writable;  ///< the same, for writing and reading; ends with NULL
 } freehold_process_pool_options_t;
 
-/// How a task ended, or why there is none.
+/// How a task ended, or why it could not begin.
 enum freehold_process_result {
   FREEHOLD_PROCESS_OK = 0,                 ///< it has output
   FREEHOLD_PROCESS_SIGNAL = 1,             ///< its worker was killed; detail: the signal

@@ -10,7 +10,7 @@
 ///     freehold::thread_alloc              Freehold's engine
 ///     freehold::thread_alloc_owner_pages  the article's allocator: every thread owns its pages (OwnerPagesHeap<>)
 /// A C++ program moves all of its new and delete onto it in one source file, or in every one:
-///     #define REDEFINE_DEFAULT_NEW_OPERATOR
+///     #define FREEHOLD_REDEFINE_NEW
 ///     #include "freehold/thread_alloc.h"
 ///
 /// All functions: any thread, at any time of its life, also in thread-local destructors and atexit handlers; not in signal
@@ -30,7 +30,7 @@ extern "C" {
 #endif
 
 /// Allocates a block, aligned to 16 bytes; its contents are arbitrary.
-/// @param bytes  the least size of the block; 0 is allowed and gives a block of its own
+/// @param bytes  the least size of the block; 0 is allowed and gives a separate block
 /// @return the block. Errors: null and errno ENOMEM if memory or address space is exhausted.
 /// Threads: any. Cost: the engine, 14 instructions from the thread's cache; OwnerPages, up to 128 bytes a few loads and
 /// stores of the thread's own lines, above that the engine's. No atomic read-modify-write on either fast path.
@@ -68,9 +68,9 @@ void thread_free(void* block) FREEHOLD_NOEXCEPT;
 #endif
 
 /* Outside the guard: it must work where another header has included this one before. */
-#ifdef REDEFINE_DEFAULT_NEW_OPERATOR
+#ifdef FREEHOLD_REDEFINE_NEW
 #ifndef __cplusplus
-#error "REDEFINE_DEFAULT_NEW_OPERATOR is for a C++ source file"
+#error "FREEHOLD_REDEFINE_NEW is for a C++ source file"
 #endif
 #include "freehold/thread_alloc/new_operators.hpp"
 #endif

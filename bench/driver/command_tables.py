@@ -59,13 +59,13 @@ def timers(data):
 
 
 def pools(data):
-    """SingleThread against the best of the others; lost rows first."""
+    """SingleThreadPool against the best of the others; lost rows first."""
     lines = [[one["text"], figure(one["ours"]), figure(one["best"]), f"`{one['pool']}`",
               f"{one['ratio']:.2f} ({one['least_ratio']:.2f}–{one['greatest_ratio']:.2f})"]
              for one in sorted(data["comparisons"], key=lambda one: -one["ratio"]) if one["threads"] == 1]
     return "\n".join([source(data, "freehold pools --threads 1 --tests single,random,short,long --repeat 9",
                              f"nanoseconds for an acquire and a release of {data['settings']['slot_bytes']} bytes"), "",
-                      table(["row", "`SingleThread`", "the best of the others", "which", "ratio (in the sets)"], lines)])
+                      table(["row", "`SingleThreadPool`", "the best of the others", "which", "ratio (in the sets)"], lines)])
 
 
 RARE = 0.02  # hand-overs a pair: rows below that on every number of cores are left out, as docs/simulate.md says

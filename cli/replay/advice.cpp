@@ -42,7 +42,7 @@ void measure(const Program& program, const Maker& maker, unsigned cpus, Measured
 }
 
 std::string type_name(const std::string& pool) {
-  if (pool == "single-thread") return "freehold::SingleThread";
+  if (pool == "single-thread") return "freehold::SingleThreadPool";
   std::string name;
   bool begins = true;
   for (const char c : pool) {

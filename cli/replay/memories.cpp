@@ -90,7 +90,7 @@ std::vector<Maker> make_makers() {
                          {"libfreehold", Kind::kEngine, false, make_sized<Engine>}};
   all.push_back({"best", Kind::kPool, false, make_pool<pool::NativePool<pool::Best>>});
   all.push_back({"tagged-stack", Kind::kPool, false, make_pool<pool::NativePool<pool::TaggedStack>>});
-  all.push_back({"single-thread", Kind::kPool, true, make_pool<pool::SingleThread>});
+  all.push_back({"single-thread", Kind::kPool, true, make_pool<pool::SingleThreadPool>});
   all.push_back({"private-heap", Kind::kHeap, false, make_sized<HeapMemory<PrivateHeap>>});
   all.push_back({"owner-locked-heap", Kind::kHeap, true, make_sized<HeapMemory<OwnerLockedHeap>>});
   return all;

@@ -39,8 +39,8 @@ std::vector<Figure> figures_of(const LiveStats& stats) {
   if (const auto limit = held[LiveFigure::kLimitBytes]; limit.value_or(0) != 0)
     bytes("limit_bytes", "limit", "The limit that FREEHOLD_LIMIT_BYTES or freehold_set_limit() set.", limit);
   add("threads", "threads with a cache", "Threads that have a cache.", false, false, held[LiveFigure::kThreads]);
-  add("threads_peak", "the most at once", "The most threads with a cache at once.", false, false,
-      held[LiveFigure::kThreadsPeak]);
+  add("peak_threads", "the most at once", "The most threads with a cache at once.", false, false,
+      held[LiveFigure::kPeakThreads]);
   counter("refills", "slow paths of malloc: refills", "Times that a cache was empty and took slots.", stats.refills);
   counter("drains", "slow paths of free: drains", "Times that a cache was full and gave slots back.", stats.drains);
   counter("remote_frees", "remote frees", "Slots given back to spans that another thread used last.", stats.remote_frees);

@@ -184,7 +184,7 @@ class Core {
     f(LiveFigure::kThreads, threads_);
     f(LiveFigure::kLateFrees, late_frees_);
     f(LiveFigure::kCacheRoomBytes, budget_);
-    f(LiveFigure::kThreadsPeak, threads_peak_);
+    f(LiveFigure::kPeakThreads, peak_threads_);
     f(LiveFigure::kLockWaits, registry_.waits().counter());
     f(LiveFigure::kLockWaits, admission_.waits().counter());
     f(LiveFigure::kRemoteFrees, past_remote_frees_);
@@ -354,7 +354,7 @@ class Core {
   Metadata<Pages> metadata_;
   Cache* caches_ = nullptr;
   typename A::template atomic<std::uint64_t> threads_{0};  // written under the lock
-  std::uint64_t threads_peak_ = 0;
+  std::uint64_t peak_threads_ = 0;
   std::uint32_t last_id_ = 0;
   const typename Cache::Slow* slow_calls_ = nullptr;
   sync::ChangeCount<A> cache_changes_;  // of the list, and of what ended threads had counted

@@ -28,8 +28,8 @@ typename Core<A, Config, Pages, Clock>::Cache* Core<A, Config, Pages, Clock>::at
   if (caches_ != nullptr) caches_->previous = cache;
   caches_ = cache;
   threads_.store(threads() + 1, std::memory_order_relaxed);
-  threads_peak_ = std::max(threads_peak_, threads());
-  arena_.expect_threads(threads_peak_);
+  peak_threads_ = std::max(peak_threads_, threads());
+  arena_.expect_threads(peak_threads_);
   return cache;
 }
 

@@ -57,7 +57,7 @@ void Core<A, Config, Pages, Clock>::stats(Stats& out) noexcept {
   out.lock_waits =
       arena_.lock_waits() + registry_.waits().count() + admission_.waits().count() + direct_.lock().waits().count();
   out.threads = threads();
-  out.threads_peak = threads_peak_;
+  out.peak_threads = peak_threads_;
   out.late_frees = late_frees_.load(std::memory_order_relaxed);
 }
 

@@ -39,7 +39,7 @@ enum class LiveFigure : std::uint32_t {
   kLateFrees,       // frees after a thread's cache was gone
   kLimitBytes,      // 0: none
   kCacheRoomBytes,  // what caches may still take of the common budget
-  kThreadsPeak,     // the most at once
+  kPeakThreads,     // the most at once
   kLockWaits,       // times that a thread slept for one of the engine's locks
   kRemoteFrees,     // slots that threads which ended gave back to spans that another thread used last; LiveThreads has more
   kCount

@@ -39,7 +39,7 @@ struct Stats {
   std::uint64_t span_returns;  // wholly free spans taken back from a class
   std::uint64_t lock_waits;    // times a thread had to wait for one of the engine's locks
   std::uint64_t threads;       // thread caches alive
-  std::uint64_t threads_peak;
+  std::uint64_t peak_threads;
   std::uint64_t late_frees;  // frees after a thread's cache was gone
   // Configuration in force.
   std::uint32_t cpus;    // CPUs that may be used

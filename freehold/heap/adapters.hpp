@@ -97,7 +97,7 @@ class FallbackHeap {
 struct ResourceStats {
   std::uint64_t live_objects = 0;  ///< blocks that are in use
   std::uint64_t live_bytes = 0;    ///< bytes that are in use
-  std::uint64_t most_bytes = 0;    ///< the most bytes that were in use at once
+  std::uint64_t peak_bytes = 0;    ///< the most bytes that were in use at once
   std::uint64_t allocations = 0;   ///< allocations that ever succeeded
   std::uint64_t refused = 0;       ///< allocations that the limit refused
   std::uint64_t limit_bytes = 0;   ///< as the constructor was told
@@ -120,7 +120,7 @@ class CountingResource final : public std::pmr::memory_resource {
     ResourceStats stats;
     stats.live_objects = live_objects_.load(std::memory_order_relaxed);
     stats.live_bytes = live_bytes_.load(std::memory_order_relaxed);
-    stats.most_bytes = most_bytes_.load(std::memory_order_relaxed);
+    stats.peak_bytes = peak_bytes_.load(std::memory_order_relaxed);
     stats.allocations = allocations_.load(std::memory_order_relaxed);
     stats.refused = refused_.load(std::memory_order_relaxed);
     stats.limit_bytes = limit_bytes_;
@@ -152,8 +152,8 @@ class CountingResource final : public std::pmr::memory_resource {
     do {
       if (bytes > limit_bytes_ - live) return false;
     } while (!live_bytes_.compare_exchange_weak(live, live + bytes, std::memory_order_relaxed));
-    std::uint64_t most = most_bytes_.load(std::memory_order_relaxed);
-    while (most < live + bytes && !most_bytes_.compare_exchange_weak(most, live + bytes, std::memory_order_relaxed)) {
+    std::uint64_t most = peak_bytes_.load(std::memory_order_relaxed);
+    while (most < live + bytes && !peak_bytes_.compare_exchange_weak(most, live + bytes, std::memory_order_relaxed)) {
     }
     return true;
   }
@@ -161,7 +161,7 @@ class CountingResource final : public std::pmr::memory_resource {
   std::pmr::memory_resource* behind_;
   std::uint64_t limit_bytes_;
   alignas(base::kCacheLine) std::atomic<std::uint64_t> live_bytes_{0};
-  std::atomic<std::uint64_t> live_objects_{0}, most_bytes_{0}, allocations_{0}, refused_{0};
+  std::atomic<std::uint64_t> live_objects_{0}, peak_bytes_{0}, allocations_{0}, refused_{0};
 };
 
 }  // namespace freehold::heap

@@ -10,6 +10,7 @@
 #include <new>
 
 #include "freehold/alloc/engine.hpp"
+#include "freehold/base/sized_struct.hpp"
 #include "freehold/heap/owner_locked_heap.hpp"
 #include "freehold/heap/private_heap.hpp"
 
@@ -18,11 +19,12 @@
 #pragma GCC visibility pop
 
 namespace alloc = freehold::alloc;
+namespace base = freehold::base;
 namespace heap = freehold::heap;
 
 // One of the two heaps, by kind.
 struct freehold_heap {
-  explicit freehold_heap(const freehold_heap_options& o) noexcept : options(o), is_shared(o.kind == FREEHOLD_HEAP_SHARED) {
+  explicit freehold_heap(const freehold_heap_options_t& o) noexcept : options(o), is_shared(o.kind == FREEHOLD_HEAP_SHARED) {
     is_shared ? static_cast<void>(::new (&shared) heap::PrivateHeap(translated()))
               : static_cast<void>(::new (&owner_locked) heap::OwnerLockedHeap(translated()));
   }
@@ -41,11 +43,11 @@ struct freehold_heap {
     return t;
   }
   static bool ask(void* self, std::size_t bytes) noexcept {
-    const freehold_heap_options& o = static_cast<freehold_heap*>(self)->options;
+    const freehold_heap_options_t& o = static_cast<freehold_heap_t*>(self)->options;
     return o.on_limit(o.on_limit_context, bytes) != 0;
   }
 
-  const freehold_heap_options options;
+  const freehold_heap_options_t options;
   const bool is_shared;
   void (*const give_back)(void*) noexcept = alloc::deallocate;  // to the engine of the library that made it
   union {
@@ -58,7 +60,7 @@ namespace {
 
 // Calls f with the heap that it is.
 template <class F>
-auto on(freehold_heap* h, const F& f) noexcept {
+auto on(freehold_heap_t* h, const F& f) noexcept {
   return h->is_shared ? f(h->shared) : f(h->owner_locked);
 }
 [[nodiscard]] void* or_enomem(void* block) noexcept {
@@ -73,8 +75,8 @@ auto on(freehold_heap* h, const F& f) noexcept {
 
 // Options from a program of this version, an older one (whose struct is shorter), or a younger one that says nothing that we
 // do not know. Returns whether they can be met.
-[[nodiscard]] bool read(const freehold_heap_options* from, freehold_heap_options& to) noexcept {
-  constexpr std::size_t kFirstVersion = offsetof(freehold_heap_options, binds_node);
+[[nodiscard]] bool read(const freehold_heap_options_t* from, freehold_heap_options_t& to) noexcept {
+  constexpr std::size_t kFirstVersion = offsetof(freehold_heap_options_t, binds_node);
   if (from == nullptr) return true;
   if (from->size < kFirstVersion) return false;
   const auto* const bytes = reinterpret_cast<const unsigned char*>(from);
@@ -90,66 +92,61 @@ auto on(freehold_heap* h, const F& f) noexcept {
 
 extern "C" {
 
-freehold_heap* freehold_heap_create(const freehold_heap_options* options) noexcept {
-  freehold_heap_options known{};
+freehold_heap_t* freehold_heap_create(const freehold_heap_options_t* options) noexcept {
+  freehold_heap_options_t known{};
   if (!read(options, known)) return invalid();
-  void* const room = or_enomem(alloc::allocate_aligned(alignof(freehold_heap), sizeof(freehold_heap)));
-  return room == nullptr ? nullptr : ::new (room) freehold_heap(known);
+  void* const room = or_enomem(alloc::allocate_aligned(alignof(freehold_heap_t), sizeof(freehold_heap_t)));
+  return room == nullptr ? nullptr : ::new (room) freehold_heap_t(known);
 }
-void freehold_heap_destroy(freehold_heap* h) noexcept {
+void freehold_heap_destroy(freehold_heap_t* h) noexcept {
   if (h == nullptr) return;
   const auto give_back = h->give_back;
   h->~freehold_heap();
   give_back(h);
 }
 
-void* freehold_heap_malloc(freehold_heap* h, size_t bytes) noexcept {
+void* freehold_heap_malloc(freehold_heap_t* h, size_t bytes) noexcept {
   return or_enomem(on(h, [=](auto& any) { return any.allocate(bytes); }));
 }
-void* freehold_heap_calloc(freehold_heap* h, size_t count, size_t bytes) noexcept {
+void* freehold_heap_calloc(freehold_heap_t* h, size_t count, size_t bytes) noexcept {
   size_t product;
   if (__builtin_mul_overflow(count, bytes, &product)) return or_enomem(nullptr);
   void* const block = freehold_heap_malloc(h, product);
   return block == nullptr ? nullptr : std::memset(block, 0, product);
 }
-void* freehold_heap_aligned_alloc(freehold_heap* h, size_t alignment, size_t bytes) noexcept {
+void* freehold_heap_aligned_alloc(freehold_heap_t* h, size_t alignment, size_t bytes) noexcept {
   if (!std::has_single_bit(alignment)) return invalid();
   return or_enomem(on(h, [=](auto& any) { return any.allocate(bytes, alignment); }));
 }
-void* freehold_heap_realloc(freehold_heap* h, void* block, size_t bytes) noexcept {
+void* freehold_heap_realloc(freehold_heap_t* h, void* block, size_t bytes) noexcept {
   return or_enomem(on(h, [=](auto& any) { return any.reallocate(block, bytes); }));
 }
-void freehold_heap_free(freehold_heap* h, void* block) noexcept {
+void freehold_heap_free(freehold_heap_t* h, void* block) noexcept {
   on(h, [=](auto& any) { any.deallocate(block); });
 }
-void freehold_heap_free_sized(freehold_heap* h, void* block, size_t bytes) noexcept {
+void freehold_heap_free_sized(freehold_heap_t* h, void* block, size_t bytes) noexcept {
   on(h, [=](auto& any) { any.deallocate(block, bytes); });
 }
-size_t freehold_heap_usable_size(freehold_heap* h, const void* block) noexcept {
+size_t freehold_heap_usable_size(freehold_heap_t* h, const void* block) noexcept {
   return block == nullptr ? 0 : on(h, [=](auto& any) { return any.usable_size(block); });
 }
 
-void freehold_heap_release_all(freehold_heap* h) noexcept {
+void freehold_heap_release_all(freehold_heap_t* h) noexcept {
   on(h, [](auto& any) { any.release_all(); });
 }
-int freehold_heap_reserve(freehold_heap* h, size_t bytes) noexcept {
+int freehold_heap_reserve(freehold_heap_t* h, size_t bytes) noexcept {
   if (on(h, [=](auto& any) { return any.reserve(bytes); })) return 0;
   errno = ENOMEM;
   return -1;
 }
-size_t freehold_heap_trim(freehold_heap* h) noexcept {
+size_t freehold_heap_trim(freehold_heap_t* h) noexcept {
   return on(h, [](auto& any) { return any.trim(); });
 }
-int freehold_heap_get_stats(freehold_heap* h, freehold_heap_stats* out, size_t size) noexcept {
-  if (size > sizeof(freehold_heap_stats)) {
-    errno = EINVAL;
-    return -1;
-  }
+int freehold_heap_stats(freehold_heap_t* h, freehold_heap_stats_t* out, size_t size) noexcept {
   const heap::HeapStats s = on(h, [](auto& any) { return any.stats(); });
-  const freehold_heap_stats all{s.name,        s.live_objects, s.live_bytes,   s.used_bytes, s.held_bytes,
-                                s.limit_bytes, s.slabs,        s.large_blocks, s.conflicts};
-  std::memcpy(out, &all, size);
-  return 0;
+  const freehold_heap_stats_t all{sizeof all,   s.name,        s.live_objects, s.live_bytes,   s.used_bytes,
+                                  s.held_bytes, s.limit_bytes, s.slabs,        s.large_blocks, s.conflicts};
+  return base::fill_sized(out, size, all) ? 0 : -1;
 }
 
 }  // extern "C"

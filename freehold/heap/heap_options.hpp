@@ -9,7 +9,7 @@ namespace freehold::heap {
 /// A heap without a limit.
 inline constexpr std::size_t kNoLimit = ~std::size_t{0};
 
-/// What an allocation does that the limit stands against and for which on_limit found nothing. When memory itself is out, or
+/// What an allocation does that would exceed the limit and for which on_limit found nothing. When memory itself is out, or
 /// the limit is too low even for an empty heap, it always fails, and on_limit is not called. A failure is null from the heap
 /// and its C interface, std::bad_alloc from the adapters to the C++ library.
 enum class WhenLimited : std::uint8_t {
@@ -24,7 +24,7 @@ struct HeapOptions {
   /// Of memory in use by pages of slabs and by large blocks, with 4 KiB the smallest unit; what was freed counts until its
   /// page is wholly free.
   std::size_t limit_bytes = kNoLimit;
-  /// Called when the limit stands against `bytes`; true: try again. May free blocks of the heap.
+  /// Called when `bytes` would exceed the limit; true: try again. May free blocks of the heap.
   bool (*on_limit)(void* context, std::size_t bytes) noexcept = nullptr;
   /// The first argument of on_limit.
   void* on_limit_context = nullptr;
@@ -47,7 +47,7 @@ struct HeapStats {
   std::uint64_t used_bytes = 0;
   /// Bytes of slabs and large blocks: what the engine handed out.
   std::uint64_t held_bytes = 0;
-  /// The limit; kNoLimit: none.
+  /// The limit, or kNoLimit.
   std::uint64_t limit_bytes = 0;
   /// Slabs of 64 KiB.
   std::uint64_t slabs = 0;

@@ -49,7 +49,7 @@ freehold_stats_t converted(const alloc::Stats& s) noexcept {
   c.span_returns = s.span_returns;
   c.lock_waits = s.lock_waits;
   c.threads = s.threads;
-  c.threads_peak = s.threads_peak;
+  c.peak_threads = s.peak_threads;
   c.late_frees = s.late_frees;
   c.cpus = s.cpus;
   copy_text(c.cpus_source, s.cpus_source);

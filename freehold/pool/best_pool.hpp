@@ -139,7 +139,7 @@ class BestPool {
   [[nodiscard]] std::size_t slot_bytes() const noexcept { return layout().room().slot_bytes; }
   /// The most slots that were out at once, counted when memory was opened: at least as many as were in use, and at most an
   /// eighth more, a thread's array for each thread, and 64.
-  [[nodiscard]] std::size_t high_water() const noexcept { return words_.opened_slots(); }
+  [[nodiscard]] std::size_t peak_slots() const noexcept { return words_.opened_slots(); }
   /// Slots that are free without opening memory, in words and arrays; exact at rest.
   [[nodiscard]] std::size_t free_slots() noexcept {
     const sync::Guard guard(lock_);

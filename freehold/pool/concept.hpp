@@ -4,7 +4,7 @@
 //   acquire()      a free slot, aligned as asked, contents unspecified; null when there is none (never an exception), or,
 //                  unless kFindsLast, when those that are free lie in other threads' caches
 //   release(slot)  takes back what acquire() of the same pool gave; any thread may, not only the one that acquired it
-//   capacity()     how many slots there can be at most; kUnlimited where only memory bounds it
+//   capacity()     how many slots there can be at most; kNoLimit where only memory bounds it
 //   flush()        optional: gives back what the pool keeps for the calling thread, as the end of a thread does
 //   contention()   what the Contention policy counted; zeros under IgnoreContention
 //
@@ -48,7 +48,7 @@ struct PoolShape {
 };
 
 /// The capacity of a pool that only memory limits.
-inline constexpr std::size_t kUnlimited = ~std::size_t{0};
+inline constexpr std::size_t kNoLimit = ~std::size_t{0};
 
 /// A number of slots of one size, handed out by acquire() and taken back by release().
 /// @tparam P  the pool
@@ -64,7 +64,7 @@ concept SlotPool = std::constructible_from<P, const PoolShape&> && requires(P& p
 /// @tparam S  the strategy
 template <class S>
 using NativePool = typename S::template Pool<sync::NativeAtomics>;
-/// The same for one thread at a time: no atomic instruction, and locks that cost nothing. (SingleThread is the pool that
+/// The same for one thread at a time: no atomic instruction, and locks that cost nothing. (SingleThreadPool is the pool that
 /// was made for one thread.)
 /// @tparam S  the strategy
 template <class S>

@@ -13,7 +13,7 @@ namespace freehold::pool {
 // What a reader knows of a pool. Plain data; addresses are those of the process.
 struct LivePool {
   std::uint64_t name;        // address of a text
-  std::uint64_t capacity;    // ~0: unlimited
+  std::uint64_t capacity;    // ~0: no limit
   std::uint64_t slot_bytes;  // of the objects
   // Of pools whose free slots are bits in words; else 0.
   std::uint64_t words;         // address of integers of 8 bytes, a bit for each slot, set when it is free and in no array

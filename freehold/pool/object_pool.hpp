@@ -167,7 +167,7 @@ class ObjectPool {
   /// Ends an object that construct() of this pool made.
   /// @param object  such an object, the first element of an array, or null
   void destroy(Element* object) noexcept {
-    static_assert(std::is_nothrow_destructible_v<Element>, "a handle's end has nobody to throw to");
+    static_assert(std::is_nothrow_destructible_v<Element>, "a handle's end cannot throw");
     if (object == nullptr) return;
     if constexpr (std::is_array_v<T>)
       std::destroy_n(object, std::extent_v<T>);
@@ -180,10 +180,10 @@ class ObjectPool {
   /// The most objects that there can be.
   [[nodiscard]] std::size_t capacity() const noexcept { return only_slot_ != nullptr ? 0 : pool_.capacity(); }
   /// The most objects that there were at once, as the pool below counts it (BestPool: an upper bound, see there).
-  [[nodiscard]] std::size_t high_water() const noexcept
-    requires requires(const P& pool) { pool.high_water(); }
+  [[nodiscard]] std::size_t peak_slots() const noexcept
+    requires requires(const P& pool) { pool.peak_slots(); }
   {
-    return only_slot_ != nullptr ? 0 : pool_.high_water();
+    return only_slot_ != nullptr ? 0 : pool_.peak_slots();
   }
   /// Gives unused memory back to the system. Returns: bytes. Only for pools below that can.
   std::size_t trim() noexcept

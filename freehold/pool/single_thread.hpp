@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The pool for one thread: a stack of the addresses of free slots, and nothing else.
 //
-//   freehold::SingleThread pool({.slots = 10'000, .slot_bytes = sizeof(Order)});
+//   freehold::SingleThreadPool pool({.slots = 10'000, .slot_bytes = sizeof(Order)});
 //   void* slot = pool.acquire();                    // null: every slot is in use
 //   pool.release(slot);
 //
@@ -37,20 +37,20 @@ namespace freehold::pool {
 
 /// A pool of slots for one thread at a time.
 /// Threads: externally locked. Cost: 4 to 9 instructions an operation.
-class SingleThread {
+class SingleThreadPool {
  public:
   /// A pool of fixed capacity.
   /// @param shape  number, size and alignment of the slots
   /// Errors: std::bad_alloc.
-  explicit SingleThread(const PoolShape& shape)
+  explicit SingleThreadPool(const PoolShape& shape)
       : slots_(shape),
         stack_(shape.slots + 1),
         top_(stack_.data()),
         hidden_top_(kMarksAlways || slots_.watched() ? top_ : nullptr) {}
-  SingleThread(const SingleThread&) = delete;
-  SingleThread& operator=(const SingleThread&) = delete;
+  SingleThreadPool(const SingleThreadPool&) = delete;
+  SingleThreadPool& operator=(const SingleThreadPool&) = delete;
   /// Slots in use end with it.
-  ~SingleThread() {
+  ~SingleThreadPool() {
     if (hidden_top_ != nullptr && newest_ != nullptr) release_watched(newest_);  // which nobody has looked at yet
   }
 
@@ -81,7 +81,7 @@ class SingleThread {
   /// The most slots that there can be in use.
   [[nodiscard]] std::size_t capacity() const noexcept { return slots_.count(); }
   /// The most slots that were in use at once, up to a batch more.
-  [[nodiscard]] std::size_t high_water() const noexcept { return cut_; }
+  [[nodiscard]] std::size_t peak_slots() const noexcept { return cut_; }
   /// The slots that are in use; exact.
   [[nodiscard]] std::size_t in_use() const noexcept {
     return cut_ - static_cast<std::size_t>((hidden_top_ != nullptr ? hidden_top_ : top_) - stack_.data()) -
@@ -118,10 +118,10 @@ class SingleThread {
   void** hidden_top_;       // the same where slots are marked; null: they are not
   std::size_t cut_ = 0;     // slots that were put on the stack
 };
-static_assert(SlotPool<SingleThread>);
+static_assert(SlotPool<SingleThreadPool>);
 
 }  // namespace freehold::pool
 
 namespace freehold {
-using pool::SingleThread;
+using pool::SingleThreadPool;
 }  // namespace freehold

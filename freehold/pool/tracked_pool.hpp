@@ -28,19 +28,14 @@
 namespace freehold::pool {
 
 /// What a TrackedPool is made with.
-struct TrackedPoolOptions {
-  const char* name = "";                 ///< for reports, `freehold stats` too; must live as long as the pool
-  WhenFull when_full = WhenFull::kNull;  ///< what make() does when there is no slot
-};
-
 /// A snapshot of a TrackedPool.
 struct PoolStats {
-  const char* name = "";     ///< as the options gave it
-  std::size_t capacity = 0;  ///< the most objects that there can be
-  std::size_t live = 0;      ///< objects now
-  std::size_t most = 0;      ///< the most objects that were alive at once, exactly
-  std::uint64_t made = 0;    ///< objects that were ever made
-  std::uint64_t full = 0;    ///< requests that found no slot
+  const char* name = "";      ///< as the options gave it
+  std::size_t capacity = 0;   ///< the most objects that there can be
+  std::size_t live = 0;       ///< objects now
+  std::size_t peak_live = 0;  ///< the most objects that were alive at once, exactly
+  std::uint64_t made = 0;     ///< objects that were ever made
+  std::uint64_t full = 0;     ///< requests that found no slot
 };
 
 /// A pool that knows its objects.
@@ -81,7 +76,7 @@ class TrackedPool {
   /// @param capacity  the most objects
   /// @param options   name, and what happens when it is full
   /// Errors: std::bad_alloc.
-  explicit TrackedPool(std::size_t capacity, const TrackedPoolOptions& options = {})
+  explicit TrackedPool(std::size_t capacity, const ObjectPoolOptions& options = {})
       : nodes_(capacity, {.name = options.name}), options_(options) {}
   TrackedPool(const TrackedPool&) = delete;
   TrackedPool& operator=(const TrackedPool&) = delete;
@@ -119,7 +114,7 @@ class TrackedPool {
   /// Ends an object.
   /// @param object  one of this pool, or null
   void destroy(T* object) noexcept {
-    static_assert(std::is_nothrow_destructible_v<T>, "a handle's end has nobody to throw to");
+    static_assert(std::is_nothrow_destructible_v<T>, "a handle's end cannot throw");
     if (object == nullptr) return;
     Node* const node = node_of(object);
     {
@@ -185,7 +180,7 @@ class TrackedPool {
   }
 
   ObjectPool<Node, P> nodes_;
-  TrackedPoolOptions options_;
+  ObjectPoolOptions options_;
   mutable sync::Mutex<sync::NativeAtomics> lock_;  // over all below
   Links ring_;
   std::size_t live_ = 0, most_ = 0;

@@ -86,7 +86,7 @@ struct Progress {
 };
 
 /// A budget without an end.
-inline constexpr std::size_t kUnlimited = ~std::size_t{0};
+inline constexpr std::size_t kNoLimit = ~std::size_t{0};
 
 /// A snapshot of a structure.
 struct TimerStats {

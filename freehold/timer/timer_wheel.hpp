@@ -185,7 +185,7 @@ class BasicTimerWheel {
   /// @param budget  the most steps of work: timers fired, moved or forgotten; at least 1
   /// Returns: how many timers fired, and whether there is more to do at once.
   /// Threads: the owner; not in a callback.
-  Progress advance(TimePoint now, std::size_t budget = kUnlimited) noexcept {
+  Progress advance(TimePoint now, std::size_t budget = kNoLimit) noexcept {
     FREEHOLD_ASSERT(budget > 0);
     const Owner owner(*this);
     target_ = std::max(target_, Time::tick_before(now));

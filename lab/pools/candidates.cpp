@@ -42,7 +42,7 @@ std::vector<Candidate> make_candidates() {
   all.push_back({"pmr-synchronized", "std::pmr::synchronized_pool_resource", Kind::kLibrary, false,
                  run_plain<SynchronizedPoolResource>});
   all.push_back({std::string(kOursAlone), "for one thread: a stack of addresses", Kind::kUnlocked, false,
-                 run_plain<pool::SingleThread>});
+                 run_plain<pool::SingleThreadPool>});
   add_unlocked<pool::Best>(all);
   add_unlocked<pool::LockedFlags>(all);
   add_unlocked<pool::LockedBits>(all);

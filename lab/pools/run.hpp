@@ -84,7 +84,7 @@ Report run_tests(const Job& job, const auto& make, const auto& test) {
     if (job.test != Trial::kCrc)
       prepare(pool, job, shape.slots);
     else if constexpr (kThreadsShare<P>)
-      comparable = fill_all(pool, job, shape.slots) && pool.capacity() != pool::kUnlimited;
+      comparable = fill_all(pool, job, shape.slots) && pool.capacity() != pool::kNoLimit;
   }).join();
   std::vector<std::unique_ptr<SlotRing>> rings;
   if (job.test == Trial::kRing) {

@@ -56,7 +56,7 @@ class Tables {
     out_.print("\n{:<20}{:>11}{:>9}  {:<{}} {:>8}{:>14}\n", "", "BestPool", "best of", "the others", width_, "ratio",
                "in the sets");
     if (std::ranges::any_of(all, [&](const Comparison& c) { return ours_in(results_, c.row)->name == kOursAlone; }))
-      out_.print("  (one thread: SingleThread)\n");
+      out_.print("  (one thread: SingleThreadPool)\n");
     for (const Comparison& c : all) {
       out_.print("{} {:<18}{:>11}{:>9}  {:<{}} {:>8.2f}{:>14}\n", c.ratio() > kTie ? '-' : ' ', text_of(c.row),
                  three_digits(c.ours), three_digits(c.other), c.name, width_, c.ratio(),

@@ -32,7 +32,7 @@ class SystemNewPool {
     ::operator delete(slot, bytes_);
   }
 
-  [[nodiscard]] std::size_t capacity() const noexcept { return kUnlimited; }
+  [[nodiscard]] std::size_t capacity() const noexcept { return kNoLimit; }
   [[nodiscard]] sync::Contention contention() const noexcept { return contention_.total(); }
 
  private:

@@ -165,7 +165,7 @@ class DequeTimerQueue {
   /// @param budget  the most steps of work: timers fired, moved or forgotten; at least 1
   /// Returns: how many timers fired, and whether there is more to do at once.
   /// Threads: the owner; not in a callback.
-  Progress advance(TimePoint now, std::size_t budget = kUnlimited) noexcept {
+  Progress advance(TimePoint now, std::size_t budget = kNoLimit) noexcept {
     const Guard guard(lock_);
     FREEHOLD_ASSERT(!advancing_ && budget > 0);
     if (now > now_) now_ = now;

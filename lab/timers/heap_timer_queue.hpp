@@ -60,7 +60,7 @@ class HeapTimerQueue {
   /// @param budget  the most steps of work: timers fired, moved or forgotten; at least 1
   /// Returns: how many timers fired, and whether there is more to do at once.
   /// Threads: the owner; not in a callback.
-  Progress advance(TimePoint now, std::size_t budget = kUnlimited) noexcept { return queue_.advance(now, budget); }
+  Progress advance(TimePoint now, std::size_t budget = kNoLimit) noexcept { return queue_.advance(now, budget); }
 
  private:
   heap::OwnerLockedHeap heap_;  // before the queue, which lies in it

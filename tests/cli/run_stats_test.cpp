@@ -33,7 +33,7 @@ TEST(RunStats, ProgramThatAllocates_JsonHoldsTheEnginesFigures) {
   const auto& stats = json.at("stats");
   EXPECT_GT(stats.at("reserved_bytes"), 0);
   EXPECT_GE(stats.at("reserved_bytes"), stats.at("committed_bytes"));
-  EXPECT_EQ(stats.at("threads_peak"), 1);
+  EXPECT_EQ(stats.at("peak_threads"), 1);
   ASSERT_FALSE(stats.at("classes").empty());
   std::uint64_t spans = 0;
   for (const auto& c : stats.at("classes")) {

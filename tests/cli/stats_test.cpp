@@ -75,7 +75,7 @@ TEST(Stats, ProcessOfKnownMemory_JsonIsNearTheTruth) {
   EXPECT_EQ(report.at("command"), "live_subject");
   EXPECT_TRUE(report.at("rates").is_null());
   EXPECT_EQ(report.at("levels").at("threads"), 4);
-  EXPECT_EQ(report.at("levels").at("threads_peak"), 4);
+  EXPECT_EQ(report.at("levels").at("peak_threads"), 4);
   EXPECT_GE(report.at("levels").at("slot_bytes"), 20'000 * 256 - 4 * 64 * 1024);
 
   json of_256;

@@ -75,7 +75,7 @@ TYPED_TEST(Pools, Fresh_CapacityDistinctAlignedSlotsThenNull) {
       EXPECT_EQ(pool.acquire(), nullptr);
       EXPECT_EQ(pool.acquire(), nullptr);
     } else {
-      EXPECT_EQ(pool.capacity(), pool::kUnlimited);
+      EXPECT_EQ(pool.capacity(), pool::kNoLimit);
     }
     release_all(pool, slots);
   }

@@ -104,7 +104,7 @@ TEST(LiveStats, PoolsComeAndGo_ThoseWithANameAreListed) {
     const LivePoolFigures& read = *named(stats.pools, "growing");
     EXPECT_EQ(read.capacity, 1'000'000u);
     EXPECT_EQ(read.slot_bytes, 1'000u);
-    EXPECT_EQ(read.opened_slots, growing.high_water());
+    EXPECT_EQ(read.opened_slots, growing.peak_slots());
     EXPECT_GE(read.taken_slots, 1'000u);
     EXPECT_LE(read.taken_slots, 1'128u);
     const LivePoolFigures& unused = *named(stats.pools, "pool");
@@ -146,7 +146,7 @@ TEST(LiveStats, EngineAtRest_ItsOwnStatistics) {
   }
   EXPECT_EQ(read.refills, sum_of(read.classes, &LiveClass::refills));
   EXPECT_EQ(read.figures[LiveFigure::kThreads], told.threads);
-  EXPECT_EQ(read.figures[LiveFigure::kThreadsPeak], told.threads_peak);
+  EXPECT_EQ(read.figures[LiveFigure::kPeakThreads], told.peak_threads);
   EXPECT_EQ(read.figures[LiveFigure::kLockWaits], told.lock_waits);
   EXPECT_FALSE(read.lists_changed);
   for (void* const block : blocks) alloc::deallocate(block);

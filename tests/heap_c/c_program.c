@@ -22,14 +22,14 @@ static int reads_back(const unsigned char* block, size_t bytes, unsigned char va
     if (block[i] != value) return 0;
   return 1;
 }
-static uint64_t live(freehold_heap* heap) {
-  freehold_heap_stats stats;
-  CHECK(freehold_heap_get_stats(heap, &stats, sizeof stats) == 0);
+static uint64_t live(freehold_heap_t* heap) {
+  freehold_heap_stats_t stats;
+  CHECK(freehold_heap_stats(heap, &stats, sizeof stats) == 0);
   CHECK(stats.live_bytes <= stats.used_bytes && stats.used_bytes <= stats.held_bytes);
   return stats.live_objects;
 }
 
-static void check_blocks(freehold_heap* heap) {
+static void check_blocks(freehold_heap_t* heap) {
   freehold_heap_free(heap, NULL);
   freehold_heap_free_sized(heap, NULL, 10);
   CHECK(freehold_heap_usable_size(heap, NULL) == 0);
@@ -67,7 +67,7 @@ static void check_blocks(freehold_heap* heap) {
   CHECK(live(heap) == 0);
 }
 
-static void check_errors(freehold_heap* heap) {
+static void check_errors(freehold_heap_t* heap) {
   /* Not constants, which the compilers would warn of. */
   volatile size_t most = SIZE_MAX, huge = (size_t)1 << 40, zero = 0, odd = 24;
   unsigned char* block = freehold_heap_malloc(heap, 5);
@@ -82,24 +82,29 @@ static void check_errors(freehold_heap* heap) {
   CHECK(FAILS(freehold_heap_aligned_alloc(heap, zero, 10), EINVAL));
   CHECK(FAILS(freehold_heap_aligned_alloc(heap, odd, 10), EINVAL));
   CHECK(FAILS(freehold_heap_aligned_alloc(heap, most, 10), EINVAL));
-  freehold_heap_stats stats[2];
+  freehold_heap_stats_t stats[2]; /* what a program of a newer version might ask for */
+  memset(stats, 1, sizeof stats);
+  CHECK(freehold_heap_stats(heap, stats, sizeof stats) == 0);
+  CHECK(stats[0].live_objects == live(heap) && stats[0].size == sizeof stats[0]);
+  CHECK(stats[1].name == NULL && stats[1].conflicts == 0);
   errno = 0;
-  CHECK(freehold_heap_get_stats(heap, stats, sizeof stats) == -1 && errno == EINVAL);
+  CHECK(freehold_heap_stats(heap, NULL, sizeof stats) == -1 && errno == EINVAL);
   CHECK(reads_back(block, 5, 7));
   freehold_heap_free(heap, block);
 }
 
-static void check_whole(freehold_heap* heap) {
-  freehold_heap_stats stats;
+static void check_whole(freehold_heap_t* heap) {
+  freehold_heap_stats_t stats;
   for (int i = 0; i < 20000; ++i) CHECK(freehold_heap_malloc(heap, (size_t)(i % 300)) != NULL);
   CHECK(freehold_heap_malloc(heap, 100000) != NULL && live(heap) == 20001);
   freehold_heap_release_all(heap);
   CHECK(live(heap) == 0);
   CHECK(freehold_heap_reserve(heap, 1 << 20) == 0);
-  CHECK(freehold_heap_get_stats(heap, &stats, sizeof stats) == 0 && stats.held_bytes >= 1 << 20);
+  CHECK(freehold_heap_stats(heap, &stats, sizeof stats) == 0 && stats.held_bytes >= 1 << 20);
   CHECK(freehold_heap_trim(heap) >= 15 << 16);
-  uint64_t few[2] = {0, 0}; /* what a program of an older version might ask for */
-  CHECK(freehold_heap_get_stats(heap, (freehold_heap_stats*)(void*)few, sizeof few) == 0 && few[1] == 0);
+  uint64_t few[4] = {0, 0, 7, 7}; /* what a program of an older version might ask for */
+  CHECK(freehold_heap_stats(heap, (freehold_heap_stats_t*)(void*)few, 24) == 0);
+  CHECK(few[0] == 24 && few[2] == 0 && few[3] == 7);
 }
 
 static int refuses(void* context, size_t bytes) {
@@ -108,13 +113,13 @@ static int refuses(void* context, size_t bytes) {
 }
 static void check_limit(int kind) {
   size_t asked = 0;
-  freehold_heap_options options = {.size = sizeof options};
+  freehold_heap_options_t options = {.size = sizeof options};
   options.kind = kind;
   options.name = "limited";
   options.limit_bytes = 100000;
   options.on_limit = refuses;
   options.on_limit_context = &asked;
-  freehold_heap* heap = freehold_heap_create(&options);
+  freehold_heap_t* heap = freehold_heap_create(&options);
   CHECK(heap != NULL);
   unsigned char* block = freehold_heap_malloc(heap, 90000);
   CHECK(block != NULL && asked == 0);
@@ -122,30 +127,30 @@ static void check_limit(int kind) {
   CHECK(freehold_heap_malloc(heap, 20000) == NULL && errno == ENOMEM && asked == 20000);
   errno = 0;
   CHECK(freehold_heap_reserve(heap, 20000) == -1 && errno == ENOMEM);
-  freehold_heap_stats stats;
-  CHECK(freehold_heap_get_stats(heap, &stats, sizeof stats) == 0);
+  freehold_heap_stats_t stats;
+  CHECK(freehold_heap_stats(heap, &stats, sizeof stats) == 0);
   CHECK(strcmp(stats.name, "limited") == 0 && stats.limit_bytes == 100000 && stats.large_blocks == 1);
   freehold_heap_destroy(heap);
 }
 
 static void check_options(void) {
-  freehold_heap_options options = {.size = sizeof options};
+  freehold_heap_options_t options = {.size = sizeof options};
   freehold_heap_destroy(NULL);
-  options.size = offsetof(freehold_heap_options, binds_node) - 1;
+  options.size = offsetof(freehold_heap_options_t, binds_node) - 1;
   CHECK(FAILS(freehold_heap_create(&options), EINVAL));
   options.size = 0;
   CHECK(FAILS(freehold_heap_create(&options), EINVAL));
   /* From a program that knows no nodes. */
-  options.size = offsetof(freehold_heap_options, binds_node);
+  options.size = offsetof(freehold_heap_options_t, binds_node);
   options.binds_node = 1;
   options.node = -5;
-  freehold_heap* first = freehold_heap_create(&options);
+  freehold_heap_t* first = freehold_heap_create(&options);
   CHECK(first != NULL);
   freehold_heap_destroy(first);
   options.size = sizeof options;
   CHECK(FAILS(freehold_heap_create(&options), EINVAL));
   options.node = 0;
-  freehold_heap* bound = freehold_heap_create(&options);
+  freehold_heap_t* bound = freehold_heap_create(&options);
   CHECK(bound != NULL);
   unsigned char* block = freehold_heap_malloc(bound, 100000);
   CHECK(block != NULL);
@@ -159,10 +164,10 @@ static void check_options(void) {
   CHECK(FAILS(freehold_heap_create(&options), EINVAL));
   /* From a later version: good as long as it says nothing that is not known here. */
   struct {
-    freehold_heap_options known;
+    freehold_heap_options_t known;
     size_t more;
   } later = {{.size = sizeof later}, 0};
-  freehold_heap* heap = freehold_heap_create(&later.known);
+  freehold_heap_t* heap = freehold_heap_create(&later.known);
   CHECK(heap != NULL);
   freehold_heap_destroy(heap);
   later.more = 1;
@@ -176,10 +181,10 @@ static void* waits_for_room(void* heap) {
   return NULL;
 }
 static void check_waiting(void) {
-  freehold_heap_options options = {.size = sizeof options};
+  freehold_heap_options_t options = {.size = sizeof options};
   options.limit_bytes = 100000;
   options.waits = 1;
-  freehold_heap* heap = freehold_heap_create(&options);
+  freehold_heap_t* heap = freehold_heap_create(&options);
   void* block = freehold_heap_malloc(heap, 60000);
   CHECK(heap != NULL && block != NULL);
   pthread_t thread;
@@ -192,9 +197,9 @@ static void check_waiting(void) {
 
 int main(void) {
   for (int kind = FREEHOLD_HEAP_SHARED; kind <= FREEHOLD_HEAP_OWNER_LOCKED; ++kind) {
-    freehold_heap_options options = {.size = sizeof options};
+    freehold_heap_options_t options = {.size = sizeof options};
     options.kind = kind;
-    freehold_heap* heap = freehold_heap_create(&options);
+    freehold_heap_t* heap = freehold_heap_create(&options);
     CHECK(heap != NULL);
     check_blocks(heap);
     check_errors(heap);
@@ -203,7 +208,7 @@ int main(void) {
     freehold_heap_destroy(heap);
     check_limit(kind);
   }
-  freehold_heap* heap = freehold_heap_create(NULL);
+  freehold_heap_t* heap = freehold_heap_create(NULL);
   CHECK(heap != NULL && freehold_heap_malloc(heap, 1) != NULL);
   freehold_heap_destroy(heap);
   check_options();

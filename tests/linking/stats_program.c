@@ -24,7 +24,7 @@ static void check_figures(void) {
   CHECK(after.run_bytes >= before.run_bytes + kRun);
   CHECK(after.run_bytes + after.direct_bytes >= before.run_bytes + before.direct_bytes + kRun + kDirect);
   CHECK(after.reserved_bytes >= after.committed_bytes);
-  CHECK(after.threads >= 1 && after.threads_peak >= after.threads);
+  CHECK(after.threads >= 1 && after.peak_threads >= after.threads);
   CHECK(after.cpus >= 1);
   CHECK(strcmp(after.cpus_source, "affinity") == 0 || strcmp(after.cpus_source, "cgroup") == 0);
   CHECK(strcmp(after.cache_mode, "thread") == 0 || strcmp(after.cache_mode, "cpu") == 0);

@@ -56,7 +56,7 @@ class Reference {
       case 1: advance(draw(8) == 0 ? draw(1'000'000'000'000'000) : draw(100'000'000)); break;
       case 2:
         if (draw(20) == 0)
-          call_advance(now_ - std::chrono::nanoseconds(draw(1'000'000'000'000)), timer::kUnlimited);
+          call_advance(now_ - std::chrono::nanoseconds(draw(1'000'000'000'000)), timer::kNoLimit);
         else
           check_next();
         break;
@@ -180,7 +180,7 @@ class Reference {
     now_ += std::chrono::nanoseconds(nanoseconds);
     const bool bounded = draw(3) == 0;
     // Callbacks may set timers that are due for ever; after so many calls the rest is left to the next advance.
-    for (int calls = 0; calls < 20 && call_advance(now_, bounded ? 1 + draw(10) : timer::kUnlimited); ++calls)
+    for (int calls = 0; calls < 20 && call_advance(now_, bounded ? 1 + draw(10) : timer::kNoLimit); ++calls)
       if (draw(2) == 0) check_next();
   }
   void expect_nothing_due() {
@@ -216,7 +216,7 @@ class Reference {
       const std::optional<TimePoint> next = timers_.next_expiry();
       if (!next || *next > now_ + 24h * 60) return;
       now_ = std::max(now_, *next);
-      call_advance(now_, timer::kUnlimited);
+      call_advance(now_, timer::kNoLimit);
       ASSERT_LE(idle_calls, static_cast<int>(12 + most_timers_ / 30)) << "too many calls for nothing";
     }
   }

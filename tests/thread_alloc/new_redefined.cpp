@@ -2,5 +2,5 @@
 // The source file that redefines new and delete; in the build where every file does, a second one. The header is included
 // twice, as when another header has included it already.
 #include "freehold/thread_alloc.h"
-#define REDEFINE_DEFAULT_NEW_OPERATOR
+#define FREEHOLD_REDEFINE_NEW
 #include "freehold/thread_alloc.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Tests that REDEFINE_DEFAULT_NEW_OPERATOR redirects every form of new and delete. The linker sends the calls of
+// Tests that FREEHOLD_REDEFINE_NEW redirects every form of new and delete. The linker sends the calls of
 // thread_alloc and the other functions through the counters below, so a form that calls another allocator is not counted.
 // new_redefined.cpp has the macro.
 #include <gtest/gtest.h>

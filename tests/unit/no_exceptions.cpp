@@ -49,7 +49,7 @@ int main() {
     freehold::ObjectPool<Number, pool::NativePool<S>> numbers(4);
     sound &= numbers.make(7)->value == 7;
   });
-  freehold::ObjectPool<Number, freehold::SingleThread> numbers(4);
+  freehold::ObjectPool<Number, freehold::SingleThreadPool> numbers(4);
   sound &= numbers.make(7)->value == 7;
   freehold::TrackedPool<Number> tracked(4);
   sound &= tracked.construct(7)->value == 7 && tracked.live() == 1;

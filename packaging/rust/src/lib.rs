@@ -152,7 +152,7 @@ pub struct Stats {
     /// Thread caches alive now.
     pub threads: u64,
     /// The most thread caches alive at one time.
-    pub threads_peak: u64,
+    pub peak_threads: u64,
     /// Frees by threads whose cache was gone already, since the start.
     pub late_frees: u64,
 }

@@ -138,10 +138,10 @@ void nodes(PrivateHeap& heap, Random& random, unsigned rounds) {
 }
 
 void through_c(Random& random, freehold_heap_kind kind, unsigned rounds) {
-  freehold_heap_options options{};
+  freehold_heap_options_t options{};
   options.size = sizeof options;
   options.kind = kind;
-  freehold_heap* const heap = freehold_heap_create(&options);
+  freehold_heap_t* const heap = freehold_heap_create(&options);
   std::vector<void*> blocks(100);
   for (unsigned i = 0; i < rounds; ++i) {
     void*& block = blocks[random() % blocks.size()];

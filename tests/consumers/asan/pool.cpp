@@ -43,6 +43,6 @@ int main(int count, char** words) {
   int result = 2;
   if (name == "best") result = use<freehold::pool::NativePool<freehold::pool::Best>>(releases_twice);
   if (name == "tagged-stack") result = use<freehold::pool::NativePool<freehold::pool::TaggedStack>>(releases_twice);
-  if (name == "single-thread") result = use<freehold::SingleThread>(releases_twice);
+  if (name == "single-thread") result = use<freehold::SingleThreadPool>(releases_twice);
   return result;
 }

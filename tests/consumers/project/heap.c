@@ -6,8 +6,8 @@
 #include "freehold/heap.h"
 
 int main(void) {
-  freehold_heap_options options = {.size = sizeof options, .name = "words"};
-  freehold_heap* heap = freehold_heap_create(&options);
+  freehold_heap_options_t options = {.size = sizeof options, .name = "words"};
+  freehold_heap_t* heap = freehold_heap_create(&options);
   if (heap == NULL) return EXIT_FAILURE;
   char* text = freehold_heap_malloc(heap, 6);
   if (text == NULL) return EXIT_FAILURE;

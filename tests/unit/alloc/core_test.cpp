@@ -165,7 +165,7 @@ TEST(Core, Detach_ReturnsEverything_SlotsGrantAndRecord) {
     if (round == 3) metadata = machine.stats().metadata_bytes;
   }
   EXPECT_EQ(machine.stats().metadata_bytes, metadata) << "short threads leave nothing behind";
-  EXPECT_EQ(machine.stats().threads_peak, 1U);
+  EXPECT_EQ(machine.stats().peak_threads, 1U);
   expect_whole(machine);
 }
 

@@ -167,7 +167,7 @@ TEST(CountingResource, CountsAndLimits) {
   counted.deallocate(b, 400, 8);
   stats = counted.stats();
   EXPECT_EQ(stats.live_bytes + stats.live_objects, 0U);
-  EXPECT_EQ(stats.most_bytes, 1'000U);
+  EXPECT_EQ(stats.peak_bytes, 1'000U);
   EXPECT_EQ(stats.allocations, 2U);
   EXPECT_EQ(stats.limit_bytes, 1'000U);
   EXPECT_THROW((void)counted.allocate(~std::size_t{0} / 2, 8), std::bad_alloc);
@@ -191,7 +191,7 @@ TEST(CountingResource, ManyThreads_TheLimitHoldsAndCountsAddUp) {
   }
   for (std::thread& thread : threads) thread.join();
   const ResourceStats stats = counted.stats();
-  EXPECT_LE(stats.most_bytes, 10'000U);
+  EXPECT_LE(stats.peak_bytes, 10'000U);
   EXPECT_EQ(stats.live_bytes + stats.live_objects, 0U);
   EXPECT_EQ(stats.allocations + stats.refused, 20'000U);
 }

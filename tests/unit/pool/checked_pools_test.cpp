@@ -186,7 +186,7 @@ TEST_F(CheckedBestPool, PoolOfObjectsEndsBeforeOne_IsReported) {
 }
 
 TEST_F(CheckedMode, SingleThread_CountsItsSlots) {
-  SingleThread pool({.slots = 10, .slot_bytes = 48});
+  SingleThreadPool pool({.slots = 10, .slot_bytes = 48});
   void* const first = pool.acquire();
   void* const second = pool.acquire();
   EXPECT_EQ(pool.in_use(), 2U);
@@ -226,7 +226,7 @@ TEST_F(CheckedBestPool, TheHeaderBeforeASlotIsWritten_Seen) {
 TEST_F(CheckedMode, SingleThreadReleasedTwice_SeenAtTheNextReleaseOrTheEnd) {
   void* slot = nullptr;
   {
-    SingleThread pool({.slots = 10, .slot_bytes = 48});
+    SingleThreadPool pool({.slots = 10, .slot_bytes = 48});
     slot = pool.acquire();
     pool.release(slot);
     pool.release(slot);

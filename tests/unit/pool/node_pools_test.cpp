@@ -144,12 +144,12 @@ TEST(NodePools, FromManyThreads_OnePoolEach) {
   }
   for (std::thread& thread : threads) thread.join();
   ASSERT_NE(pools.pool_of(48), nullptr);
-  EXPECT_LE(pools.pool_of(48)->high_water(), 40'000U);
+  EXPECT_LE(pools.pool_of(48)->peak_slots(), 40'000U);
 }
 
 TEST(NodePools, ForOneThread_OverSingleThread) {
-  NodePools<SingleThread> pools(5'000);
-  std::map<int, int, std::less<>, PoolAllocator<Pair, SingleThread>> map{pools};
+  NodePools<SingleThreadPool> pools(5'000);
+  std::map<int, int, std::less<>, PoolAllocator<Pair, SingleThreadPool>> map{pools};
   fill_and_check(map);
   EXPECT_EQ(pools.pool_of(48)->in_use(), 0U);
 }

@@ -114,23 +114,23 @@ TEST(ObjectPool, HighWaterOfEightThreadsWithOneObjectEach_AtMostAWordForEachThre
       }
     });
   for (std::thread& thread : threads) thread.join();
-  EXPECT_GE(pool.high_water(), kThreads);
-  EXPECT_LE(pool.high_water(), 64U * kThreads);
+  EXPECT_GE(pool.peak_slots(), kThreads);
+  EXPECT_LE(pool.peak_slots(), 64U * kThreads);
 }
 
 TEST(ObjectPool, Growing_TakesMemoryAsNeededUpToTheLimit) {
   constexpr std::size_t kLimit = std::size_t{1} << 24;
   auto pool = ObjectPool<std::uint64_t>::growing(kLimit);
   EXPECT_EQ(pool.capacity(), kLimit);
-  EXPECT_EQ(pool.high_water(), 0u);
+  EXPECT_EQ(pool.peak_slots(), 0u);
   std::vector<ObjectPool<std::uint64_t>::Handle> held;
   for (std::uint64_t i = 0; i < 100'000; ++i) {
     held.push_back(pool.make(i));
     ASSERT_NE(held.back(), nullptr);
   }
   for (std::uint64_t i = 0; i < held.size(); ++i) EXPECT_EQ(*held[i], i);
-  EXPECT_GE(pool.high_water(), 100'000u);
-  EXPECT_LE(pool.high_water(), 100'000u * 9 / 8 + 128 + 64);
+  EXPECT_GE(pool.peak_slots(), 100'000u);
+  EXPECT_LE(pool.peak_slots(), 100'000u * 9 / 8 + 128 + 64);
   held.clear();
   EXPECT_GT(pool.trim(), 100'000u * sizeof(std::uint64_t) / 2) << "free blocks go back to the system";
   EXPECT_NE(pool.make(1u), nullptr);
@@ -258,7 +258,7 @@ TEST(ObjectPool, OfNone_IsAlwaysFull) {
   });
   auto growing = ObjectPool<int>::growing(0);
   EXPECT_EQ(growing.make(1), nullptr);
-  EXPECT_EQ(growing.high_water(), 0u);
+  EXPECT_EQ(growing.peak_slots(), 0u);
 }
 
 TEST(ObjectPool, EndsBeforeItsObjects_CheckedBuildNoticesIt) {

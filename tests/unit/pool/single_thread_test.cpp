@@ -49,24 +49,24 @@ void expect_sound(P& pool, std::size_t slots, bool bounded, bool finds_last) {
   for (const auto& [slot, stamp] : held) pool.release(slot);
 }
 
-TEST(SingleThread, RandomUse_EachSlotOnceAndAllAreFound) {
+TEST(SingleThreadPool, RandomUse_EachSlotOnceAndAllAreFound) {
   for (const std::size_t slots : {1u, 2u, 63u, 64u, 65u, 1000u}) {
-    SingleThread pool({.slots = slots, .slot_bytes = 24});
+    SingleThreadPool pool({.slots = slots, .slot_bytes = 24});
     EXPECT_EQ(pool.capacity(), slots);
     expect_sound(pool, slots, true, true);
     EXPECT_EQ(pool.in_use(), 0u);
-    EXPECT_LE(pool.high_water(), slots);
+    EXPECT_LE(pool.peak_slots(), slots);
   }
 }
-TEST(SingleThread, LittleUsed_OpensLittle) {
-  SingleThread pool({.slots = 100'000, .slot_bytes = 64});
+TEST(SingleThreadPool, LittleUsed_OpensLittle) {
+  SingleThreadPool pool({.slots = 100'000, .slot_bytes = 64});
   void* const slot = pool.acquire();
-  EXPECT_LE(pool.high_water(), 64u);
+  EXPECT_LE(pool.peak_slots(), 64u);
   EXPECT_EQ(pool.in_use(), 1u);
   pool.release(slot);
 }
-TEST(SingleThread, BelowObjectPool_Works) {
-  ObjectPool<std::string, SingleThread> pool(2);
+TEST(SingleThreadPool, BelowObjectPool_Works) {
+  ObjectPool<std::string, SingleThreadPool> pool(2);
   auto first = pool.make("a string that is too long to lie within itself");
   const auto second = pool.make("second");
   EXPECT_EQ(pool.make("third"), nullptr);

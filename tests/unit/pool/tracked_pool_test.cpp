@@ -40,7 +40,7 @@ TEST(TrackedPool, Stats_AreExact) {
   EXPECT_EQ(std::string_view(stats.name), "items");
   EXPECT_EQ(stats.capacity, 3U);
   EXPECT_EQ(stats.live, 1U);
-  EXPECT_EQ(stats.most, 3U);
+  EXPECT_EQ(stats.peak_live, 3U);
   EXPECT_EQ(stats.made, 4U);
   EXPECT_EQ(stats.full, 2U);
   EXPECT_EQ(pool.live(), 1U);
@@ -83,7 +83,7 @@ TEST(TrackedPool, ObjectThatEnds_IsNotVisitedAnyMore) {
 
 TEST(TrackedPool, EndOfThePool_EndsWhatIsLeft) {
   {
-    TrackedPool<Item, SingleThread> pool(50);
+    TrackedPool<Item, SingleThreadPool> pool(50);
     for (int i = 0; i < 50; ++i) ASSERT_NE(pool.construct(i), nullptr);
     EXPECT_EQ(Item::alive, 50);
     EXPECT_EQ(pool.destroy_all(), 50U);
@@ -109,8 +109,8 @@ TEST(TrackedPool, ManyThreads_CountsAddUp) {
   const PoolStats stats = pool.stats();
   EXPECT_EQ(stats.live, 0U);
   EXPECT_EQ(stats.made, 20'000U);
-  EXPECT_GE(stats.most, 200U);
-  EXPECT_LE(stats.most, 800U);
+  EXPECT_GE(stats.peak_live, 200U);
+  EXPECT_LE(stats.peak_live, 800U);
   EXPECT_EQ(Item::alive, 0);
 }
 

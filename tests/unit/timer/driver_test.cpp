@@ -215,7 +215,7 @@ struct HeldWheel : timer::TimerWheel<AnyThread> {
     if (!id) ++refused;
     return id;
   }
-  timer::Progress advance(TimePoint now, std::size_t budget = timer::kUnlimited) noexcept {
+  timer::Progress advance(TimePoint now, std::size_t budget = timer::kNoLimit) noexcept {
     if (slow) std::this_thread::sleep_for(5ms);
     const timer::Progress progress = BasicTimerWheel::advance(now, budget);
     while (hold) {

@@ -49,7 +49,7 @@ class Timers : public testing::Test {
         },
         recorders_.back().get());
   }
-  std::vector<int> advance(TimePoint now, std::size_t budget = timer::kUnlimited) {
+  std::vector<int> advance(TimePoint now, std::size_t budget = timer::kNoLimit) {
     fired_.clear();
     last_ = timers_.advance(now, budget);
     EXPECT_EQ(last_.fired, fired_.size());
