@@ -53,8 +53,7 @@ void add_doctor_attach(Command& doctor, Invocation& invocation) {
   Command command = doctor.add_subcommand("attach", "What can be said of a process that runs already, without a restart");
   command.add_option("pid", options.pid, "Number of the process", "PID");
   command.add_option("--for", options.seconds, "Watch it for so long [5s]", "TIME");
-  command.add_flag("--count-calls", options.count_calls,
-                   "Count calls of malloc for 0.3 s, which slows the process down meanwhile");
+  command.add_flag("--count-calls", options.count_calls, "Count calls of malloc for 0.3 s, which slows the process down");
   command.add_option("--json", options.json, "Write everything as JSON; - for standard output", "FILE");
   command.footer(
       "The process is neither stopped nor changed. Ctrl-C ends the watching, not the process. docs/doctor-attach.md");

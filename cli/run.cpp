@@ -129,7 +129,7 @@ void add_run(CLI::App& app, Invocation& invocation) {
   command.add_option("--stacks", options.stacks, "As --check, and keep call stacks of N frames of allocations and frees",
                      "N");
   command.add_option("--guard-rate", options.guard_rate,
-                     "Put one allocation in N on a page of its own, so that its misuse is a fault that is reported", "N");
+                     "Put one allocation in N on a separate page, so that its misuse is a fault that is reported", "N");
   command.footer("The exit status is the program's. docs/run.md has the exit codes and the environment.");
   command.on_use([&invocation] { run(options, invocation.program); });
 }

@@ -81,7 +81,7 @@ void add_timers(CLI::App& app, Invocation& invocation) {
   command.add_option("--timers", options.structures, "Structures to measure [all]", "LIST");
   command.add_option("--tests", options.tests,
                      "fresh-random, fresh-ascending, random, ascending, cancel, rearm, shared [all]", "LIST");
-  command.add_option("--loads", options.loads, "alone, busy, heap: the work of other threads meanwhile [all]", "LIST");
+  command.add_option("--loads", options.loads, "alone, busy, heap: the work of other threads [all]", "LIST");
   command.add_option("--count", options.count, "Number of timers in all tests but rearm [100000; cancel: 65536]", "N");
   command.add_option("--live", options.live, "Numbers of timers in the test rearm [1000,10000,100000,1000000]", "LIST");
   command.add_flag("--large", options.large, "Run the test rearm with 10000000 timers, too");

@@ -75,7 +75,7 @@ void add_rows(const Attached& of, unsigned cpus, std::string& out) {
     row("waits", count_text(static_cast<double>(of.voluntary_switches) / of.seconds) + " a second");
   }
   if (of.malloc_calls_per_s) row("calls of malloc", count_text(*of.malloc_calls_per_s) + " a second");
-  if (of.own_calls_per_s) row("calls of its own allocators", count_text(*of.own_calls_per_s) + " a second");
+  if (of.own_calls_per_s) row("calls of its allocators", count_text(*of.own_calls_per_s) + " a second");
   std::string memory = bytes_text(of.resident_bytes);
   if (of.huge_bytes > 0) memory += fmt::format(", {} in huge pages", bytes_text(of.huge_bytes));
   if (of.swapped_bytes > 0) memory += fmt::format(", {} swapped out", bytes_text(of.swapped_bytes));
@@ -187,7 +187,7 @@ std::vector<std::string> unknown_of(const Attached& of) {
         "What Freehold holds: the process ended, its memory may not be read (kernel.yama.ptrace_scope; root may), or its "
         "Freehold is of another version. freehold run --stats tells it at the end.");
   if (!of.malloc_calls_per_s)
-    unknown.emplace_back("How often it allocates: --count-calls counts for a moment, and slows it down meanwhile.");
+    unknown.emplace_back("How often it allocates: --count-calls counts for a moment, and slows it down while it counts.");
   return unknown;
 }
 
@@ -206,7 +206,7 @@ std::string text_of(const AttachedReport& report) {
   if (of.held) out += held_text(*of.held);
   out += "\nWHAT CANNOT BE KNOWN from outside\n" + list_of(unknown_of(of), kWidth);
   std::vector<std::string> notes = report.notes;
-  if (of.has_ended) notes.emplace_back("The process ended meanwhile.");
+  if (of.has_ended) notes.emplace_back("The process ended while it was watched.");
   if (of.signal != 0) notes.emplace_back("Interrupted: this is what was seen until then.");
   if (!notes.empty()) out += '\n' + list_of(notes, kWidth);
   return out;

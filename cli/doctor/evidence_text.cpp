@@ -77,7 +77,7 @@ void add_false_sharing(const Attribution& recorded, Sentences& out) {
 void add_own_waits(const Attribution& recorded, Sentences& out) {
   if (recorded.lock_wait_share < kWorthAWord) return;
   std::string text =
-      fmt::format("Its threads wait for locks of its own for {} of their time", percent_text(recorded.lock_wait_share));
+      fmt::format("Its threads wait for the program's locks for {} of their time", percent_text(recorded.lock_wait_share));
   if (!recorded.lock_waits.empty() && recorded.lock_wait_share > 0) {
     const WaitSite& first = recorded.lock_waits.front();
     text += fmt::format(", {} at {}", portion(std::min(first.share / recorded.lock_wait_share, 1.0)),
@@ -102,7 +102,7 @@ void add_copies(const Diagnosis& diagnosis, Sentences& out) {
   const auto slowdown = slowdown_of_copies(diagnosis.experiment);
   if (!slowdown) return;
   out.push_back(fmt::format(
-      "{} processes of it, each on a CPU of its own, share nothing and still need {:.1f} times the CPU time of one alone.",
+      "{} processes of it, each alone on a CPU, share nothing and still need {:.1f} times the CPU time of one alone.",
       slowdown->copies, slowdown->ratio));
 }
 

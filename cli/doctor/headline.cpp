@@ -102,7 +102,7 @@ std::string_view reason_of(Contradiction contradiction, const Diagnosis& diagnos
       return "with another allocator the program scales, but nothing that was recorded says why";
     case Contradiction::kNoLossButLost:
       if (is_work_unclear(diagnosis))
-        return "with more threads the program needs more CPU time. Each thread may bring work of its own, or threads may "
+        return "with more threads the program needs more CPU time. Each thread may bring its own work, or threads may "
                "spin or write the same cache lines, and the trials cannot tell which";
       [[fallthrough]];
     case Contradiction::kLossWithoutLoss: return "some trials lose scaling and others do not";

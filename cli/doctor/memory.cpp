@@ -96,7 +96,7 @@ MemoryTools tools_for(const std::set<std::string>& files, const MemoryRequest& r
   tools.name = origin.glibc ? "system" : "its own";
   tools.probe = find_probe(origin, notes);
   if (origin.built_in) {
-    notes.push_back(fmt::format("{} has a malloc of its own built in: no other was tried.", printable(origin.file)));
+    notes.push_back(fmt::format("{} has its own malloc built in: no other was tried.", printable(origin.file)));
     return tools;
   }
   tools.variants = request.allocators ? wished(*request.allocators) : all_variants(notes);

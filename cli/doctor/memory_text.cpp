@@ -70,8 +70,7 @@ bool has_spare_capacity(const MemoryDiagnosis& diagnosis) {
 std::string mapping_remedy_of(const MemoryDiagnosis& diagnosis) {
   if (!diagnosis.own) return "Look for mmap in the program: no malloc can change it. ";
   const auto& [name, program, use_malloc] = *diagnosis.own;
-  if (use_malloc.empty())
-    return fmt::format("Look at what {} holds, by the tools of its own: no malloc can change it. ", name);
+  if (use_malloc.empty()) return fmt::format("Look at what {} holds with its own tools: no malloc can change it. ", name);
   return fmt::format("Ask again with {} in the environment: {} maps memory itself, and its sites are seen only then. ",
                      use_malloc, name);
 }
@@ -96,7 +95,7 @@ std::string remedy_of(const MemoryDiagnosis& diagnosis) {
       return fmt::format("Call malloc_trim(0) when the program is idle{}. ",
                          saves(fix_by(diagnosis, MemoryTreatment::kTrimmed)));
     case MemoryCause::kHoles:
-      return "Allocate what survives from a pool or a heap of its own (freehold::ObjectPool, freehold::PrivateHeap). ";
+      return "Allocate what survives from a separate pool or heap (freehold::ObjectPool, freehold::PrivateHeap). ";
     case MemoryCause::kMappings: return mapping_remedy_of(diagnosis);
     case MemoryCause::kStacks: return "Use fewer threads, or less of each stack. ";
     case MemoryCause::kFiles:

@@ -17,7 +17,7 @@ std::string file_name(const std::string& path) { return path.substr(path.rfind('
 
 std::string how_much(const OwnAllocator& own, const Diagnosis& diagnosis) {
   if (own.reached)
-    return fmt::format("a preload reaches {} of its allocations ({} calls of malloc were counted, {} of its own)",
+    return fmt::format("a preload reaches {} of its allocations ({} calls of malloc and {} of that allocator were counted)",
                        percent_text(*own.reached), count_text(static_cast<double>(own.malloc_calls.value_or(0))),
                        count_text(static_cast<double>(own.calls.value_or(0))));
   std::string text = "a preload does not reach what that takes";

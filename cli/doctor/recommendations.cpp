@@ -88,8 +88,8 @@ void add_freehold(const Diagnosis& diagnosis, const Variant& variant, Recommenda
 
 void add_padding(const Diagnosis& diagnosis, Recommendations& out) {
   const std::string site = most_allocating_site(diagnosis);
-  out.push_back({site.empty() ? "Give the type whose objects threads hold a cache line of its own"
-                              : fmt::format("Give the type that is allocated at {} a cache line of its own", site),
+  out.push_back({site.empty() ? "Put each object that threads hold on a separate cache line"
+                              : fmt::format("Put each object that is allocated at {} on a separate cache line", site),
                  "struct alignas(64) Item { … };"});
 }
 
@@ -126,7 +126,7 @@ void add_question(const Diagnosis& diagnosis, Recommendations& out) {
                    again(diagnosis, fmt::format("--budget {}", kMoreTime * settings.budget_s), settings.work)});
   } else if (is_work_unclear(diagnosis)) {
     out.push_back({"If the threads share the work", again(diagnosis, "", Work::kFixed)});
-    out.push_back({"If each thread brings work of its own", again(diagnosis, "", Work::kPerThread)});
+    out.push_back({"If each thread brings its own work", again(diagnosis, "", Work::kPerThread)});
   } else {
     out.push_back({"Ask again, with more repetitions", again(diagnosis, "--repeat 15", settings.work)});
   }
@@ -146,7 +146,7 @@ void add_next_look(const Diagnosis& diagnosis, Recommendations& out) {
       out.push_back({"See who maps and unmaps", fmt::format("strace -f -c -e trace=%memory {}", line)});
       break;
     case Cause::kOwnLock:
-      out.push_back({"See who holds it meanwhile", fmt::format("perf trace -s -e futex -- {}", line)});
+      out.push_back({"See which thread holds the lock", fmt::format("perf trace -s -e futex -- {}", line)});
       break;
     case Cause::kUndecided: add_question(diagnosis, out); break;
     default: break;

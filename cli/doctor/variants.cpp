@@ -134,7 +134,7 @@ std::vector<Variant> variants_of(const std::optional<std::string>& wished, const
     variants.front().name = "its own";
     if (origin.built_in) {
       notes.push_back(
-          fmt::format("{} has a malloc of its own built in, which no library can replace from outside: nothing else was "
+          fmt::format("{} has its own malloc built in, which no library can replace from outside: nothing else was "
                       "tried. Link it with freehold::malloc instead.",
                       file));
       return variants;

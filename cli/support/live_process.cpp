@@ -48,7 +48,8 @@ std::string why_memory_is_closed(pid_t pid, std::optional<unsigned> yama_scope) 
         "kernel.yama.ptrace_scope is 2, so that only root may read the memory of process {}; run freehold as root", pid);
   if (yama_scope == kNobody)
     return fmt::format(
-        "kernel.yama.ptrace_scope is 3, so that nobody may read the memory of process {}; start the system with a smaller "
+        "kernel.yama.ptrace_scope is 3, so that no process may read the memory of process {}; start the system with a "
+        "smaller "
         "one",
         pid);
   return fmt::format(
@@ -88,8 +89,7 @@ std::string why_refused(LiveRefusal refusal, pid_t pid, const LiveSubject& subje
           "run -- PROGRAM, or let it call freehold_profile_start()",
           pid);
     case LiveRefusal::kChanging:
-      return fmt::format("the {} of process {} could not be read, or changed all the time meanwhile; ask again",
-                         subject.name, pid);
+      return fmt::format("the {} of process {} could not be read, or changed all the time; ask again", subject.name, pid);
   }
   return {};
 }

@@ -206,7 +206,7 @@ namespace {
     case EFBIG: return "it would be larger than the limit of file sizes";
     case EEXIST: return "the name of the unfinished file is taken";
     case ENXIO:
-    case EPIPE: return "nobody reads it";
+    case EPIPE: return "no program reads it";
     case ENAMETOOLONG: return "its name is too long";
     case ENOMEM: return "no memory";
     default: return "the system refused";

@@ -237,7 +237,7 @@ TEST_F(ProfileOfTheEngine, FileThatCannotBeWritten_IsAnErrorAndNoSignal) {
 
   ASSERT_EQ(::mkfifo(at("pipe").c_str(), 0600), 0);
   errno = 0;
-  EXPECT_FALSE(write_profile(at("pipe").c_str())) << "nobody reads it";
+  EXPECT_FALSE(write_profile(at("pipe").c_str())) << "no program reads it";
   EXPECT_EQ(errno, ENXIO);
   const int reader = ::open(at("pipe").c_str(), O_RDONLY | O_NONBLOCK);
   std::thread leaves([reader] {
