@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // freehold workers: a pool of worker processes for the shell. Every line of a file is a task; with --exec, every argument is
-// a command; with --serve, other processes bring the tasks. docs/process.md explains the pool, the framing and the exit
-// codes.
+// a command; with --serve, other processes bring the tasks. docs/workers.md explains the framing and the exit codes,
+// docs/process.md the pool.
 #include <fmt/format.h>
 
 #include <array>
@@ -272,7 +272,7 @@ void add_workers(CLI::App& app, Invocation& invocation) {
   command.add_flag("--quiet", options.quiet, "Print no summary at the end");
   command.footer(
       "Outputs come in the order of the tasks. The output of a failed task is empty, and standard error says why it failed. "
-      "docs/process.md explains more.");
+      "docs/workers.md explains more.");
   command.on_use([&invocation] { invocation.exit_code = run_workers(options); });
 }
 

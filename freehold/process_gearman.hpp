@@ -6,8 +6,8 @@
 //   freehold::GearmanPool pool({.servers = {"one:4730", "two:4730"}});
 //   freehold::process::GearmanResult result = pool.call("some input");
 //
-// docs/process.md has the setup. Link freehold::process_gearman, which exists if libgearman was found when Freehold was
-// built.
+// docs/process-gearman.md has the setup. Link freehold::process_gearman, which exists if libgearman was found when Freehold
+// was built.
 #pragma once
 #include "freehold/base/cxx20.hpp"
 #include "freehold/process.hpp"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // freehold articles: tests every claim of the five articles that this project began with on this machine. The experiments
-// are those of freehold pools, timers and scale. docs/articles.md is written from a stored run.
+// are those of freehold pools, timers and scale. docs/articles.md and docs/articles-threads.md are written from a stored
+// run.
 #include <optional>
 
 #include "cli/experiments.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // freehold pools: the experiments of two articles about pools of fixed-size slots. Measures every pool of Freehold and some
-// of other libraries. docs/pools.md explains the tests and the method.
+// of other libraries. docs/pools-compare.md explains the tests and the method.
 #include <optional>
 
 #include "cli/experiments.hpp"
@@ -86,7 +86,7 @@ void add_pools(CLI::App& app, Invocation& invocation) {
   options.experiment.add_to(command, {.sets = "5",
                                       .time = "Time limit of a test; it then ends with fewer operations [150]",
                                       .quick = "Short run: one set, 100000 operations, 40 ms for each test",
-                                      .page = "docs/pools.md explains the tests and the method."});
+                                      .page = "docs/pools-compare.md explains the tests and the method."});
   command.on_use([&invocation] { invocation.exit_code = run_pools(options); });
 }
 

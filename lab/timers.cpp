@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // freehold timers: the experiment of an article about timer queues whose users contend for the heap. Measures every timer
-// structure of Freehold and some of other libraries. docs/timers.md explains the tests and the method.
+// structure of Freehold and some of other libraries. docs/timers-compare.md explains the tests and the method.
 #include <algorithm>
 #include <optional>
 
@@ -60,7 +60,7 @@ Settings settings_of(const TimersOptions& options) {
   add_numbers(options, settings);
   const std::vector<Cell> cells = cells_of(settings);
   if (cells.empty())
-    throw Failure(kExitRefused, "there is nothing to measure: see freehold timers --list and docs/timers.md");
+    throw Failure(kExitRefused, "there is nothing to measure: see freehold timers --list and docs/timers-compare.md");
   const auto preloads = [&](const Cell& cell) { return settings.structures[cell.structure]->preloads_freehold; };
   if (std::ranges::any_of(cells, preloads)) settings.freehold_library = find_freehold_library();
   return settings;
@@ -90,7 +90,7 @@ void add_timers(CLI::App& app, Invocation& invocation) {
   options.experiment.add_to(command, {.sets = "3",
                                       .time = "CPU time of a measurement, about [100]",
                                       .quick = "Short run: one set, 10000 timers, 10 ms for each test, no load busy",
-                                      .page = "docs/timers.md explains the tests and the method."});
+                                      .page = "docs/timers-compare.md explains the tests and the method."});
   command.on_use([&invocation] { invocation.exit_code = run_timers(options); });
 }
 

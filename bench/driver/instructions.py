@@ -75,7 +75,7 @@ def parse(arguments):
     parser.add_argument("--allocators", default=",".join(peers.ALL), help="as for script/bench malloc")
     parser.add_argument("--size", type=int, default=12, help="bytes per block (default: %(default)s)")
     parser.add_argument("--most", nargs=2, type=float, metavar=("MALLOC", "FREE"), help="fail if any allocator needs more")
-    parser.add_argument("--docs", action="store_true", help="keep the counts in docs/benchmarks and write their table into docs/benchmarks.md")
+    parser.add_argument("--docs", action="store_true", help="keep the counts in docs/benchmarks and write their table into docs/latency.md")
     return parser.parse_args(arguments)
 
 

@@ -60,7 +60,7 @@ def parse(arguments):
     parser.add_argument("--repeat", "--rounds", type=int, default=DEFAULT_REPEAT, help="runs of each (default: %(default)s)")
     parser.add_argument("--quick", action="store_true", help="one run at a tenth of the size: a smoke test")
     parser.add_argument("--json", metavar="FILE", help="write every run and the machine's description")
-    parser.add_argument("--docs", action="store_true", help="keep the run in docs/benchmarks and write its tables into docs/benchmarks.md")
+    parser.add_argument("--docs", action="store_true", help="keep the run in docs/benchmarks and write its tables into docs/latency.md")
     options = parser.parse_args(arguments)
     if options.docs and (options.mixes or options.quick):
         parser.error("--docs keeps a whole run: not with --mixes or --quick (use --json)")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`script/bench pools`: `freehold pools`, built for measurements. Options go to it; see docs/pools.md."""
+"""`script/bench pools`: `freehold pools`, built for measurements. Options go to it; see docs/pools-compare.md."""
 
 import os
 import pathlib

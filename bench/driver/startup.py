@@ -34,7 +34,7 @@ def parse(arguments):
     parser.add_argument("--allocators", default=",".join(peers.ALL), help="as for script/bench malloc")
     parser.add_argument("--rounds", type=int, default=300)
     parser.add_argument("--most", nargs=2, type=float, metavar=("MS", "MIB"), help="fail if any allocator adds more")
-    parser.add_argument("--docs", action="store_true", help="keep the run in docs/benchmarks and write its table into docs/benchmarks.md")
+    parser.add_argument("--docs", action="store_true", help="keep the run in docs/benchmarks and write its table into docs/latency.md")
     return parser.parse_args(arguments)
 
 

@@ -19,8 +19,8 @@
 //
 // Threads: any, on the pool and the supervisor; a future or result belongs to one thread at a time.
 // Cost: a thread and a connection for each task that the servers know of, both kept; and one of each for each worker slot.
-// docs/process.md has the setup. Link freehold::process_gearman, which exists if libgearman was found when Freehold was
-// built.
+// docs/process-gearman.md has the setup. Link freehold::process_gearman, which exists if libgearman was found when Freehold
+// was built.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -25,7 +25,7 @@ struct ExperimentOptions {
     const char* sets;   // default of --repeat, "5"
     const char* time;   // of --time; null: there is no such option
     const char* quick;  // of --quick
-    const char* page;   // of the documentation: "docs/pools.md explains the tests and the method."
+    const char* page;   // of the documentation: "docs/pools-compare.md explains the tests and the method."
   };
   // To be called last, so that these options come last in the help. Pre: *this outlives the parsing.
   void add_to(Command& command, const Help& help);

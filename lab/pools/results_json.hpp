@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The results as JSON: all measurements, the figures computed from them, and the machine. docs/pools.md has the
+// The results as JSON: all measurements, the figures computed from them, and the machine. docs/pools-compare.md has the
 // fields. The page is made from the same object, so that both agree.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
