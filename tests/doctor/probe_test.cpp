@@ -160,7 +160,7 @@ Lives lives_of_children(const std::vector<Recording>& recordings) {
 }
 // C programs need not allocate before they fork, nor at all.
 TEST_F(Probe, ProcessesThatNeverAllocate_WaitsForTheirSharedMutexAreRecorded) {
-  const test::Outcome outcome = run("long", {}, FREEHOLD_WORKERS);
+  const test::Outcome outcome = run("", {}, FREEHOLD_WORKERS);
   ASSERT_TRUE(outcome.ok()) << outcome.describe();
   const Lives lives = lives_of_children(recordings());
   EXPECT_EQ(lives.children, 2U);
@@ -351,9 +351,6 @@ TEST_F(Probe, NoRoom_TheProgramGoesOn) {
     for (const auto& file : fs::directory_iterator(folder_)) fs::remove(file.path());
   }
 }
-
-#if defined(__x86_64__)
-#endif
 
 TEST_F(Probe, NotARecording_SaysWhy) {
   doctor::NoRecording no;

@@ -1,23 +1,12 @@
 // SPDX-License-Identifier: MIT
 // A program for the probe to watch: two children share a mutex, of which the one that waits waits for nearly all of the
-// other's turn. Nothing is allocated, and the children end by _exit(). Takes 0.4 s. With `short`: many turns of less than a
-// microsecond.
+// other's turn. Nothing is allocated, and the children end by _exit(). Takes 0.4 s.
 #include <pthread.h>
 #include <sched.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-static void take_short_turns(pthread_mutex_t* mutex) {
-  for (int i = 0; i < 2000000; ++i) {
-    pthread_mutex_lock(mutex);
-    for (volatile int k = 0; k < 300; ++k) {
-    }
-    pthread_mutex_unlock(mutex);
-  }
-}
 
 static void take_turns(pthread_mutex_t* mutex) {
   const struct timespec turn = {.tv_nsec = 10 * 1000 * 1000};
@@ -29,7 +18,7 @@ static void take_turns(pthread_mutex_t* mutex) {
   }
 }
 
-int main(int count, char** words) {
+int main(void) {
   pthread_mutex_t* const mutex = mmap(NULL, sizeof *mutex, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (mutex == MAP_FAILED) return 1;
   pthread_mutexattr_t attributes;
@@ -38,10 +27,7 @@ int main(int count, char** words) {
   pthread_mutex_init(mutex, &attributes);
   for (int i = 0; i < 2; ++i)
     if (fork() == 0) {
-      if (count > 1 && strcmp(words[1], "short") == 0)
-        take_short_turns(mutex);
-      else
-        take_turns(mutex);
+      take_turns(mutex);
       _exit(0);
     }
   int status = 0, failed = 0;

@@ -38,8 +38,6 @@ class TestSpans {
   Word& word(pool::WordIndex index) const { return words_[index]; }
   Word& summary(std::uint32_t span) const { return summaries_[span]; }
   auto& last_user(std::uint32_t span) const { return last_users_[span]; }
-  // Word 0 of level 0 of a stripe of pool 1, for hooks; for at most 64 spans and one pool.
-  Word& stripe_word(unsigned stripe) const { return trees_[stripe]; }
   bool belongs(std::uint32_t span, unsigned tag) const { return owners_[span].load(std::memory_order_acquire) == tag; }
   pool::SummaryTree<A>* tree_of(std::uint32_t span) const {
     const unsigned tag = owners_[span].load(std::memory_order_acquire);
@@ -57,7 +55,6 @@ class TestSpans {
         pools_[tag].settle(cursor, taken.word, thread_id);
         return taken;
       }
-      ++gave_back;
       (void)pools_[owners_[pool::span_of(taken.word)].load(std::memory_order_acquire)].put(taken.word, taken.bits);
     }
   }
@@ -79,8 +76,6 @@ class TestSpans {
     }
     return true;
   }
-
-  std::atomic<unsigned> gave_back{0};
 
  private:
   std::uint32_t count_;

@@ -13,7 +13,7 @@
 
 namespace freehold::thread_alloc::test {
 
-// Hands out pages and remembers which are out. Fails the call number `fail_at` (from 1), or from there on all of them. A
+// Hands out pages and remembers which are out. Fails the call number `fail_at` (from 1). A
 // returned page is filled with rubbish before it is freed, so that a late read of it shows.
 class PageBooks {
  public:
@@ -22,7 +22,7 @@ class PageBooks {
   void* allocate_page() {
     const std::scoped_lock lock(mutex_);
     ++calls_;
-    if (calls_ == fail_at || (fail_from != 0 && calls_ >= fail_from)) return nullptr;
+    if (calls_ == fail_at) return nullptr;
     void* const page = std::aligned_alloc(4096, 4096);
     std::memset(page, 0xA5, 4096);
     out_.insert(page);
@@ -47,7 +47,6 @@ class PageBooks {
   }
 
   std::uint64_t fail_at = 0;
-  std::uint64_t fail_from = 0;
 
  private:
   mutable std::mutex mutex_;

@@ -1,44 +1,15 @@
 // SPDX-License-Identifier: MIT
-// The remote-free lists and the page map in one thread: the result of each call is compared with that of a simple model.
+// The page map: which pages are in it, also where there is no memory for a leaf.
 #include <gtest/gtest.h>
 
 #include <array>
-#include <deque>
-#include <set>
-#include <vector>
 
 #include "freehold/thread_alloc/page_map.hpp"
-#include "freehold/thread_alloc/remote_free_list.hpp"
 
 namespace freehold::thread_alloc {
 namespace {
 
 using sync::NativeAtomics;
-
-template <class List>
-class RemoteFreeListTest : public testing::Test {
- public:
-  using Node = typename List::Node;
-  // Pushes a batch of `n` fresh nodes; false if the list refused it.
-  bool push(std::uint32_t n) {
-    const std::size_t first = nodes_.size();
-    for (std::uint32_t i = 0; i < n; ++i) nodes_.emplace_back();
-    for (std::uint32_t i = 1; i < n; ++i) nodes_[first + i - 1].next.store(&nodes_[first + i]);
-    nodes_.back().next.store(&nodes_.front());  // rubbish that push overwrites
-    return list_.push(&nodes_[first], &nodes_.back(), n);
-  }
-  static std::size_t length(const Node* node) {
-    std::size_t n = 0;
-    for (; node != nullptr && n < 1000; node = node->next.load()) ++n;
-    return n;
-  }
-
-  List list_;
-  std::deque<Node> nodes_;
-};
-
-using Lists = testing::Types<MutexPendingList<NativeAtomics>, LockFreeList<NativeAtomics>>;
-TYPED_TEST_SUITE(RemoteFreeListTest, Lists);
 
 // One small leaf, counted; and it can have nothing to give.
 struct OneLeaf {
