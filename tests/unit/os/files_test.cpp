@@ -44,25 +44,6 @@ class MemoryFile : public testing::Test {
   const int fd_ = create_memory_file("freehold test", bytes_);
 };
 
-TEST_F(MemoryFile, Created_SizeCannotChangeAndSealsStay) {
-  EXPECT_TRUE(is_sealed_memory_file(fd_));
-  EXPECT_EQ(::ftruncate(fd_, 0), -1);
-  EXPECT_EQ(::ftruncate(fd_, static_cast<off_t>(2 * bytes_)), -1);
-  EXPECT_EQ(::fcntl(fd_, F_ADD_SEALS, F_SEAL_WRITE), -1);
-}
-
-TEST_F(MemoryFile, Hole_ReadsAsZeroOthersStay) {
-  auto* const data = static_cast<char*>(MappedFile::map_shared(fd_, bytes_));
-  ASSERT_NE(data, nullptr);
-  std::memset(data, 1, bytes_);
-  punch_hole(fd_, kPage, kPage);
-  EXPECT_EQ(data[kPage - 1], 1);
-  EXPECT_EQ(data[kPage], 0);
-  EXPECT_EQ(data[2 * kPage - 1], 0);
-  EXPECT_EQ(data[2 * kPage], 1);
-  MappedFile::unmap(data, bytes_);
-}
-
 TEST_F(MemoryFile, Guarded_OutsideIsAFaultInsideIsNot) {
   auto* const data = static_cast<volatile char*>(MappedFile::map_shared_guarded(fd_, bytes_));
   ASSERT_NE(data, nullptr);

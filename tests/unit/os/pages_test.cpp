@@ -132,15 +132,6 @@ TEST(Pages, Place_EveryAttempt_IsAlignedAndUsable) {
 
 // ---- commit, purge, unmap ---------------------------------------------------------------------------------------------
 
-TEST(Pages, Commit_Twice_KeepsTheContent) {
-  const Range r = Range::reserved(4 * kPage, kPage);
-  ASSERT_TRUE(Pages::commit(r.start(), 2 * kPage));
-  std::memset(r.start(), 5, 2 * kPage);
-  ASSERT_TRUE(Pages::commit(r.start(), 4 * kPage));
-  EXPECT_TRUE(r.all(5, 0, 2 * kPage));
-  EXPECT_TRUE(r.all(0, 2 * kPage, 4 * kPage));
-}
-
 bool is_resident(void* page) {
   unsigned char resident = 0;
   return ::mincore(page, 1, &resident) == 0 && (resident & 1) != 0;
@@ -158,36 +149,7 @@ TEST(Pages, Purge_ReadsZero_NeighboursKeepTheirContent) {
   r[kPage] = 1;  // committed still
 }
 
-TEST(Pages, Unmap_PartOfAMapping_IsFreeForOthers) {
-  const Range r = Range::mapped(4 * kPage);
-  std::memset(r.start(), 5, 4 * kPage);
-  EXPECT_TRUE(Pages::unmap(r.start() + kPage, kPage));
-  EXPECT_FALSE(readable(r.start() + kPage));
-  EXPECT_TRUE(r.all(5, 0, kPage));
-  EXPECT_TRUE(r.all(5, 2 * kPage, 4 * kPage));
-  EXPECT_TRUE(Pages::map_at(r.start() + kPage, kPage));
-  EXPECT_TRUE(r.all(0, kPage, 2 * kPage));
-}
-
 // ---- remap and move_out -----------------------------------------------------------------------------------------------
-
-TEST(Pages, Remap_UpAndDown_KeepsTheContentAndNewPagesAreZero) {
-  std::size_t pages = 3;
-  auto* mapping = static_cast<unsigned char*>(Pages::map(pages * kPage));
-  ASSERT_NE(mapping, nullptr);
-  std::memset(mapping, 9, pages * kPage);
-  for (const std::size_t next : {4, 1024, 2, 2, 700, 1}) {
-    auto* const moved = static_cast<unsigned char*>(Pages::remap(mapping, pages * kPage, next * kPage));
-    ASSERT_NE(moved, nullptr);
-    const std::size_t kept = std::min(pages, next);
-    EXPECT_TRUE(std::all_of(moved, moved + kept * kPage, [](unsigned char byte) { return byte == 9; }));
-    EXPECT_TRUE(std::all_of(moved + kept * kPage, moved + next * kPage, [](unsigned char byte) { return byte == 0; }));
-    std::memset(moved, 9, next * kPage);
-    mapping = moved;
-    pages = next;
-  }
-  Pages::release(mapping, pages * kPage);
-}
 
 TEST(Pages, MoveOut_Content_ArrivesAndTheOldRangeStaysOurs) {
   for (const std::size_t pages : {1, 16, 64, 1024})
@@ -226,23 +188,6 @@ TEST(Pages, RemapAndMoveOut_Refused_LeaveErrnoAlone) {
   EXPECT_EQ(Pages::remap(r.start(), 64 * kPage, 128 * kPage), nullptr);
   EXPECT_EQ(errno, EBADMSG);
   EXPECT_TRUE(r.all(6, 0, 64 * kPage));
-}
-
-// realloc moves a block out that was in parts purged, given out again, and moved out before.
-TEST(Pages, MoveOut_AgainAndAgainFromOneRange_ArrivesWhole) {
-  const std::size_t pages = 256;
-  const Range r = Range::mapped(pages * kPage);
-  for (const std::size_t length : {1, 3, 15, 64, 100, 255}) {
-    std::memset(r.start(), static_cast<int>(length % 99), pages * kPage);
-    EXPECT_TRUE(Pages::purge(r.start(), kPage));
-    void* const out = Pages::move_out(r.start(), length * kPage, 2 * length * kPage);
-    if (out == nullptr) GTEST_SKIP() << "the kernel cannot";
-    const Range moved(out, 2 * length * kPage);
-    EXPECT_TRUE(moved.all(0, 0, kPage));
-    EXPECT_TRUE(moved.all(static_cast<unsigned char>(length % 99), kPage, length * kPage)) << length;
-    EXPECT_TRUE(r.all(static_cast<unsigned char>(length % 99), length * kPage, pages * kPage)) << length;
-  }
-  std::memset(r.start(), 1, pages * kPage);  // no hole anywhere
 }
 
 // ---- advice -----------------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/prctl.h>
+
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -106,14 +106,6 @@ TEST(FileRules, CannotBeMade_AreNotSaidToBeInForce) {
               FileRules rules;
               const int allowed = rules.allow("/", FileAccess::kAll), enforced = rules.enforce();
               return allowed != 0 && enforced == allowed ? 0 : 1;
-            }),
-            0);
-}
-
-TEST(ForbidNewPrivileges, IsSeenByTheSystem) {
-  EXPECT_EQ(in_a_child([] {
-              if (forbid_new_privileges() != 0) return 1;
-              return ::prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1 ? 0 : 2;
             }),
             0);
 }
