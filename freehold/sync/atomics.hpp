@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The Atomics policy: every concurrent algorithm of Freehold is a template over it.
-// NativeAtomics compiles to exactly the instructions of hand-written std::atomic (tests/unit/atomics_cost
-// compares them); sim::SimAtomics (sim/) reports every access to one simulated machine instead. So the code that
+// NativeAtomics compiles to exactly the instructions of hand-written std::atomic (bench/counts.json keeps how many
+// are executed); sim::SimAtomics (sim/) reports every access to one simulated machine instead. So the code that
 // ships is the code that was explored. There is no second copy of an algorithm.
 //
 //   A::atomic<T>      shared, synchronising; the interface of std::atomic

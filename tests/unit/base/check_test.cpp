@@ -60,14 +60,6 @@ TEST(Fatal, Text_EveryErrorHasItsOwn) {
 
 using FatalDeathTest = testing::Test;
 
-TEST(FatalDeathTest, WithoutHandler_PrintsOneLineAndAborts) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
-  EXPECT_EXIT(fatal(HeapError::kDoubleFree, reinterpret_cast<void*>(0x1230)), testing::KilledBySignal(SIGABRT),
-              "^freehold: double free: 0x1230\n" + test::kEnd);
-  EXPECT_EXIT(fatal(HeapError::kForeignPointer, nullptr), testing::KilledBySignal(SIGABRT),
-              "^freehold: free of a pointer that is not from this allocator: 0x0\n" + test::kEnd);
-}
-
 void write_details(const void* context) {
   TextLine<40> line;
   line.add("freehold:   ");
@@ -112,18 +104,6 @@ TEST(FatalDeathTest, AssertionFails_PrintsExpressionAndPlace) {
               "^freehold: assertion failed: a == b at file.cpp:120\n" + test::kEnd);
   const std::string longer(1000, 'x');  // longer than the line's buffer: cut, not overrun
   EXPECT_EXIT(assertion_failed(longer.c_str(), "file.cpp", 1), testing::KilledBySignal(SIGABRT), "assertion failed: xxx");
-}
-
-struct Caught {
-  std::string expression;
-  int line;
-};
-[[noreturn]] void throw_it(const char* expression, const char*, int line) { throw Caught{expression, line}; }
-
-TEST(AssertionHandler, TrueExpression_IsNotCalled) {
-  const AssertionHandler former = set_assertion_handler(throw_it);
-  FREEHOLD_ASSERT(1 + 1 == 2);
-  EXPECT_EQ(set_assertion_handler(former), &throw_it);
 }
 
 // As what is said at the end of a program that ended well.

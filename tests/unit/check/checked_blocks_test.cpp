@@ -66,22 +66,6 @@ class CheckedBlocksTest : public testing::Test {
   Blocks blocks;
 };
 
-TEST_F(CheckedBlocksTest, RightUse_NothingIsReported) {
-  for (const std::size_t bytes : {0, 1, 15, 16, 100, 200, 60000})
-    for (const std::size_t alignment : {0, 16, 32, 64, 128}) {
-      char* const p = allocate(bytes, Family::kNew, alignment);
-      ASSERT_NE(p, nullptr);
-      EXPECT_EQ(reinterpret_cast<std::uintptr_t>(p) % std::max<std::size_t>(alignment, 16), 0U);
-      EXPECT_EQ(blocks.usable_size(p), bytes);
-      for (std::size_t i = 0; i < bytes; ++i) EXPECT_EQ(p[i], static_cast<char>(0xbe)) << "not filled";
-      std::memset(p, 7, bytes);
-      EXPECT_EQ(blocks.check_all(), 0U);
-      release(p, {Family::kNew, bytes, alignment});
-      EXPECT_EQ(blocks.check_all(), 0U);
-    }
-  EXPECT_EQ(errors(), Errors{});
-}
-
 TEST_F(CheckedBlocksTest, BlockOfNoBytes_IsSealed) {
   char* const p = allocate(0);
   EXPECT_EQ(source->sealed, Source::kLargeBytes - Source::kPageBytes);
@@ -94,25 +78,6 @@ TEST_F(CheckedBlocksTest, BlockOfNoBytes_IsSealed) {
   EXPECT_EQ(errors(), Errors{HeapError::kWriteBehind}) << "no room for its pages";
   release(p);
   EXPECT_EQ(errors(), Errors{});
-}
-
-TEST_F(CheckedBlocksTest, WritesBesideTheLastBlock_AreToldAtTheNextAllocation) {
-  for (const std::ptrdiff_t at : {-32, -8, -1, 100, 115}) {
-    begin(usual());
-    char* const other = allocate(1);
-    char* const p = allocate(100);
-    p[at] ^= 'x';
-    release(other);
-    (void)allocate(1);
-    EXPECT_EQ(errors(), Errors{at < 0 ? HeapError::kWriteBefore : HeapError::kWriteBehind}) << at;
-    (void)allocate(1);
-    EXPECT_EQ(errors(), Errors{}) << "once";
-  }
-  char* const p = allocate(100);
-  release(p);
-  p[7] = 'x';
-  (void)allocate(1);
-  EXPECT_EQ(errors(), Errors{HeapError::kWriteToFreed});
 }
 
 TEST_F(CheckedBlocksTest, Quarantine_HoldsTheOldestSoLong) {
@@ -159,17 +124,6 @@ TEST_F(CheckedBlocksTest, Exhausted_TheQuarantineIsGivenUpFirst) {
   EXPECT_EQ(errors(), Errors{});
 }
 
-TEST_F(CheckedBlocksTest, RandomSlots_ComeInDifferentOrder) {
-  std::set<std::ptrdiff_t> distances;
-  char* former = allocate(1);
-  for (int i = 0; i < 20; ++i) {
-    char* const p = allocate(1);
-    distances.insert(p - former);
-    former = p;
-  }
-  EXPECT_GT(distances.size(), 5U);
-}
-
 TEST_F(CheckedBlocksTest, LargeBlockThatIsFreed_IsSealedUntilItIsReused) {
   char* const p = allocate(50000);
   EXPECT_EQ(p - source->large, static_cast<std::ptrdiff_t>(Source::kPageBytes)) << "a page of its own";
@@ -188,20 +142,6 @@ TEST_F(CheckedBlocksTest, CopyOfAHeader_IsNone) {
   std::memcpy(q - sizeof(Blocks::BlockHeader), p - sizeof(Blocks::BlockHeader), sizeof(Blocks::BlockHeader) + 100);
   release(q);
   EXPECT_EQ(errors(), Errors{HeapError::kWriteBefore});
-}
-
-TEST_F(CheckedBlocksTest, LiveBlocks_AreListed) {
-  char* const a = allocate(10);
-  char* const b = allocate(50000);
-  release(allocate(20));
-  std::set<const void*> live;
-  std::size_t bytes = 0;
-  blocks.for_each_live([&](const Contents& contents, const void* block) {
-    live.insert(block);
-    bytes += contents.bytes;
-  });
-  EXPECT_EQ(live, (std::set<const void*>{a, b}));
-  EXPECT_EQ(bytes, 50010U);
 }
 
 }  // namespace

@@ -133,18 +133,5 @@ TEST_F(GuardsDeathTest, FatalReturns_EachMisuseIsReportedAndTheProgramGoesOn) {
       "[^:]*\n(freehold:   [^\n]*\n)+freehold: double free: ");
 }
 
-TEST_F(GuardsDeathTest, Off_NothingIsGuardedAndNoHandlerIsThere) {
-  EXPECT_EXIT(
-      {
-        os::Pages pages;
-        struct sigaction action{};
-        const bool started = start_guards(pages, 0);
-        ::sigaction(SIGSEGV, nullptr, &action);
-        std::exit(
-            started && !guards_are_on() && !is_guard_due(1) && !is_guarded(&pages) && action.sa_handler == SIG_DFL ? 0 : 1);
-      },
-      testing::ExitedWithCode(0), "^$");
-}
-
 }  // namespace
 }  // namespace freehold::check

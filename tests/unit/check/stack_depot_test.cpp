@@ -75,15 +75,6 @@ TEST_F(StackDepotTest, NoWordsLeft_NewStacksAreUnknownAndOldOnesStay) {
   }
 }
 
-TEST_F(StackDepotTest, NoPlacesLeft_NewStacksAreUnknownAndOldOnesStay) {
-  init(4, 1'000);
-  std::vector<Depot::Id> ids;
-  for (std::uintptr_t i = 1; i <= 4; ++i) ids.push_back(insert({address(i)}));
-  EXPECT_EQ(std::set<Depot::Id>(ids.begin(), ids.end()).size(), 4U);
-  EXPECT_EQ(insert({address(5)}), Depot::kUnknown);
-  for (std::uintptr_t i = 1; i <= 4; ++i) EXPECT_EQ(insert({address(i)}), ids[i - 1]);
-}
-
 // A number from a damaged header leads into the middle of an entry, where the words say a depth of anything.
 TEST_F(StackDepotTest, WrongNumber_ReadsNothingBeyondTheEnd) {
   std::vector<Depot::Word> words(8);

@@ -45,21 +45,6 @@ Seen seen_in(Table& table) {
   return seen;
 }
 
-TEST(SampleTable, InsertFindRemove_OnlyWhatIsThere) {
-  World world(64);
-  EXPECT_TRUE(world.table.insert(sample_of(5 * kSpan, 100)));
-  Sample found;
-  EXPECT_TRUE(world.table.find(5 * kSpan, found));
-  EXPECT_EQ(found.bytes, 100U);
-  EXPECT_EQ(found.stack, 7U);
-  EXPECT_FALSE(world.table.find(6 * kSpan, found));
-  EXPECT_FALSE(world.table.find(5 * kSpan + 4096, found)) << "an interior pointer";
-  EXPECT_TRUE(world.table.remove(5 * kSpan, found));
-  EXPECT_FALSE(world.table.remove(5 * kSpan, found)) << "freed twice";
-  EXPECT_FALSE(world.table.find(5 * kSpan, found));
-  EXPECT_EQ(world.table.figures().live_bytes, 0U);
-}
-
 // Blocks whose addresses all lead to the same places at first: the neighbours there take some, scattered places the others.
 TEST(SampleTable, SamePlaceForManyBlocks_AllFound) {
   constexpr std::uintptr_t kCount = 256, kBlocks = 150;
@@ -133,22 +118,6 @@ TEST(SampleTable, RandomSteps_NowAndPeakAsAMapSays) {
     ASSERT_EQ(world.table.figures().peak_bytes, most);
   }
   EXPECT_GT(most, 0U);
-}
-
-TEST(SampleTable, Resize_CountsTheNewBytes) {
-  World world(64);
-  ASSERT_TRUE(world.table.insert(sample_of(kSpan, 4'000)));
-  const std::uint64_t before = world.table.figures().live_bytes;
-  Sample resized;
-  ASSERT_TRUE(world.table.resize(kSpan, 2'000, resized));
-  EXPECT_EQ(resized.block, kSpan);
-  EXPECT_EQ(resized.bytes, 2'000U);
-  EXPECT_NEAR(static_cast<double>(world.table.figures().live_bytes), static_cast<double>(before) / 2, 2);
-  EXPECT_FALSE(world.table.resize(2 * kSpan, 1, resized));
-  Sample found;
-  ASSERT_TRUE(world.table.remove(kSpan, found));
-  EXPECT_EQ(found.bytes, 2'000U);
-  EXPECT_EQ(world.table.figures().live_bytes, 0U);
 }
 
 }  // namespace

@@ -41,24 +41,6 @@ TEST(CountContention, TwoThreadsOfOneCellAtOnce_BothCount) {
   EXPECT_EQ(all.waits, 2U);
 }
 
-TEST(IgnoreContention, WhateverHappens_NothingIsCounted) {
-  constexpr IgnoreContention contention;
-  contention.operated();
-  contention.retried();
-  contention.waited();
-  const Contention all = contention.total();
-  EXPECT_EQ(all.operations + all.retries + all.waits, 0U);
-  EXPECT_EQ(all.share(), 0.0);
-}
-
-TEST(Contention, NoOperations_NoShare) {
-  Contention none;
-  EXPECT_EQ(none.share(), 0.0);
-  none.operations = 4;
-  none.retries = 1;
-  EXPECT_EQ(none.share(), 0.25);
-}
-
 // As in a child of fork: the thread that was amid a change is not there.
 TEST(ChangeCount, ResetAmidAChange_ItIsOver_AndOtherwiseNothingChanges) {
   ChangeCount<NativeAtomics> changes;
@@ -71,15 +53,6 @@ TEST(ChangeCount, ResetAmidAChange_ItIsOver_AndOtherwiseNothingChanges) {
   EXPECT_TRUE(changes.is_still(after));
   changes.reset();
   EXPECT_TRUE(changes.is_still(after));
-}
-
-TEST(UnsharedAtomics, CompareExchangeOfAnotherValue_TellsWhatIsThere) {
-  UnsharedAtomics::atomic<unsigned> value(7);
-  unsigned expected = 5;
-  EXPECT_FALSE(value.compare_exchange_weak(expected, 9));
-  EXPECT_EQ(expected, 7U);
-  EXPECT_TRUE(value.compare_exchange_strong(expected, 9));
-  EXPECT_EQ(value.load(), 9U);
 }
 
 }  // namespace
