@@ -56,39 +56,9 @@ TEST(SlotGeometry, Index_EveryOffsetOfEveryClass_IsTheQuotient) {
     for (std::uint32_t offset = 0; offset < 1U << kShift; ++offset) ASSERT_EQ(g.index(offset), offset / g.slot_bytes);
 }
 
-TEST(SlotGeometry, Address_EverySlot_IsItsOwnIndexAgain) {
-  for (const SlotGeometry& g : every_class())
-    for (std::uint32_t i = 0; i < (1U << kShift) / g.slot_bytes; ++i) {
-      const std::uintptr_t address = g.address(word_index(7, i / 64), i % 64);
-      ASSERT_EQ(address, kBase + (std::uintptr_t{7} << kShift) + std::uintptr_t{i} * g.slot_bytes);
-    }
-}
-
 class EveryVersion : public testing::TestWithParam<decltype(&group_slots)> {};
 INSTANTIATE_TEST_SUITE_P(SlotGroups, EveryVersion, testing::Values(&group_slots, &group_slots_scalar),
                          [](const auto& info) { return info.index == 0 ? std::string("chosen") : std::string("scalar"); });
-
-TEST_P(EveryVersion, RandomBatches_EveryClass_GroupsAreThoseOfDivision) {
-  std::mt19937 random(5);
-  SlotGroups groups;
-  for (const SlotGeometry& g : every_class()) {
-    const std::uint32_t per_span = (1U << kShift) / g.slot_bytes;
-    for (int round = 0; round < 40; ++round) {
-      const std::uint32_t spans = 1 + random() % 4;
-      std::set<void*> distinct;
-      const std::size_t n = std::min<std::size_t>(random() % (kMaxBatch + 1), std::size_t{spans} * per_span / 2);
-      while (distinct.size() < n)
-        distinct.insert(at(g.address(word_index(random() % spans, 0), 0) + std::size_t{random() % per_span} * g.slot_bytes));
-      std::vector<void*> slots(distinct.begin(), distinct.end());
-      if (round % 2 == 0) std::shuffle(slots.begin(), slots.end(), random);
-      GetParam()(g, slots.data(), slots.size(), groups);
-      ASSERT_EQ(groups.misplaced, 0U);
-      ASSERT_EQ(groups.repeated, 0U);
-      ASSERT_EQ(united(groups), expected(g, slots)) << g.slot_bytes << " bytes, " << n << " slots";
-      ASSERT_LE(groups.count, n);
-    }
-  }
-}
 
 // As a thread acquires and releases: pieces of neighbours, up or down, that begin and end anywhere. A slot in a hundred is
 // out of its place, so that a batch that only begins and ends like neighbours is one of them.

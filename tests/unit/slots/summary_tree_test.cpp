@@ -9,8 +9,6 @@
 #include <thread>
 #include <vector>
 
-#include "tests/unit/hooked_atomics.hpp"
-
 namespace freehold::pool {
 namespace {
 
@@ -26,16 +24,6 @@ struct Storage {
 };
 constexpr auto kEmpty = [] { return false; };
 constexpr std::uint32_t kNone = SummaryTree<sync::NativeAtomics>::kNone;
-
-TEST(SummaryTree, WordsFor_EveryLevel_OneBitAChild) {
-  using Tree = SummaryTree<sync::NativeAtomics>;
-  EXPECT_EQ(Tree::words_for(1), 1U);
-  EXPECT_EQ(Tree::words_for(64), 1U);
-  EXPECT_EQ(Tree::words_for(65), 2U + 1);
-  EXPECT_EQ(Tree::words_for(4096), 64U + 1);
-  EXPECT_EQ(Tree::words_for(4097), 65U + 2 + 1);
-  EXPECT_EQ(Tree::words_for(std::size_t{1} << 30), (std::size_t{1} << 24) + (1 << 18) + (1 << 12) + 64 + 1);
-}
 
 TEST(SummaryTree, RandomOperations_AgreeWithASet) {
   std::mt19937 random(1);

@@ -9,33 +9,17 @@
 #include <thread>
 #include <vector>
 
-#include "tests/unit/hooked_atomics.hpp"
 #include "tests/unit/slots/slots_support.hpp"
 
 namespace freehold::pool {
 namespace {
 
 using Storage = test::TestSpans<sync::NativeAtomics>;
-using Hooked = test::TestSpans<test::HookedAtomics>;
 constexpr std::uint64_t kAll = ~std::uint64_t{0};
 constexpr std::uint32_t kMe = 1, kOther = 2;  // names of threads
 constexpr unsigned kAnywhere = 0;             // take what there is, whoever used it
 
 Cursor at(WordIndex index) { return Cursor{index, Cursor::kNoSpan}; }
-
-TEST(SpanShape, PartialLastWord_FullMaskCoversExactlyTheSlots) {
-  for (std::uint32_t slots = 1; slots <= 4096; ++slots) {
-    const SpanShape shape{slots};
-    std::uint32_t sum = 0;
-    for (unsigned w = 0; w < shape.words(); ++w) {
-      const std::uint64_t full = shape.full(w);
-      ASSERT_NE(full, 0U) << slots;
-      ASSERT_EQ(full & (full + 1), 0U) << "a run of low bits, " << slots;
-      sum += static_cast<std::uint32_t>(std::popcount(full));
-    }
-    ASSERT_EQ(sum, slots);
-  }
-}
 
 // The thread's own stripe knows of another span only: the one that it works in still stands where its former user's are.
 TEST(WordPool, Take_CursorInASpanOfAnotherStripe_TheWordsBelowComeBeforeOtherSpans) {
@@ -85,36 +69,6 @@ TEST(WordPool, Take_CursorWentToAnotherSpan_TheFormerIsNotActiveAnyMore) {
   ASSERT_EQ(span_of(spans.take(1, cursor, 1, kMe, 9).word), 1U);
   EXPECT_EQ(spans.last_user(0).load(), LastUser::inactive(kMe).value);
   EXPECT_EQ(spans.last_user(1).load(), LastUser::active(kMe).value);
-}
-
-TEST(WordPool, Put_SlotIsFreeAlready_ReportsItAndChangesNothing) {
-  Storage spans(1, {{64}});
-  const Taken mine = spans.give(0, 1, 4);
-  EXPECT_EQ(spans.pool(1).put(mine.word, 0b0001U), kAll << 4);
-  EXPECT_NE(spans.pool(1).put(mine.word, 0b0011U) & 0b0001U, 0U);
-  EXPECT_EQ(spans.word(mine.word).load(), kAll << 4 | 1U);
-}
-
-// A put stands between its slots' release and their announcement; the span, wholly free by now, goes to another pool and
-// is emptied there. The late announcement may not hide the span from its new pool.
-TEST(WordPool, Reuse_LateAnnouncementToTheFormerPool_SlotsOfTheNewOneAreFound) {
-  Hooked spans(2, {{64}, {64}});
-  const Taken mine = spans.give(0, 1, 64);
-  Taken theirs;
-  test::HookedAtomics::interrupt_before_change_of(&spans.summary(0), [&] {
-    ASSERT_TRUE(spans.take_away(0));
-    spans.give(0, 2);
-    Cursor cursor;
-    theirs = spans.take(2, cursor, 64, kOther, kAnywhere);
-    ASSERT_EQ(theirs.bits, kAll);
-    Cursor fresh = at(word_index(1, 0));
-    ASSERT_EQ(spans.take(2, fresh, 64, kOther, kAnywhere).bits, 0U);  // clears the hints
-  });
-  EXPECT_EQ(spans.pool(1).put(mine.word, mine.bits), 0U);
-  EXPECT_EQ(spans.pool(2).put(theirs.word, theirs.bits), 0U);
-  EXPECT_TRUE(spans.check());
-  Cursor fresh = at(word_index(1, 0));
-  EXPECT_EQ(spans.take(2, fresh, 64, kMe, kAnywhere).bits, kAll);
 }
 
 TEST(WordPool, Stripes_OwnSpansFirst_ThenTheOthers) {

@@ -123,27 +123,6 @@ TEST(OwnerPagesHeap, UpstreamFailsAtCallK_NullWithEnomemAndBlocksStay) {
   }
 }
 
-TYPED_TEST(OwnerPagesHeapTest, ThreadExitsWithLiveBlocks_OthersFreeThemAndPagesGo) {
-  struct Policy : TypeParam {};
-  using Heap = OwnerPagesHeap<Policy>;
-  std::vector<unsigned char*> blocks;
-  in_a_thread([&] {
-    for (int i = 0; i < 1000; ++i) {
-      blocks.push_back(static_cast<unsigned char*>(Heap::allocate(40)));
-      std::memset(blocks.back(), i, 40);
-    }
-  });
-  EXPECT_EQ(stats_of<Heap>().owners_left, 1U);
-  EXPECT_GE(stats_of<Heap>().pages_left, 1000U * 48 / 4096);
-  for (int i = 0; i < 1000; ++i) {
-    for (int b = 0; b < 40; ++b) ASSERT_EQ(blocks[i][b], static_cast<unsigned char>(i));
-    Heap::deallocate(blocks[i]);
-  }
-  Heap::trim();
-  EXPECT_EQ(stats_of<Heap>().pages, 0U);
-  EXPECT_EQ(stats_of<Heap>().owners_left, 0U);
-}
-
 // Destructors of a thread that run after the heap's own: pthread keys are destroyed in the order of their making, and every
 // key set anew by a destructor gets another round.
 TYPED_TEST(OwnerPagesHeapTest, DestructorsLaterThanOurs_AllocateAndFree) {
