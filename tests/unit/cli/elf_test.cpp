@@ -60,31 +60,6 @@ class Image {
   std::vector<std::string> contents_;
 };
 
-std::string dynamic_with(ElfW(Sxword) tag) {
-  const ElfW(Dyn) entries[] = {{DT_NEEDED, {}}, {tag, {}}, {DT_NULL, {}}};
-  return {reinterpret_cast<const char*>(entries), sizeof entries};
-}
-
-TEST(Elf, DynamicProgram_InterpreterIsRead) {
-  Image image;
-  image.segment(PT_LOAD, "");
-  image.segment(PT_INTERP, std::string("/lib64/ld.so", 13));
-  const Elf elf = image.read();
-  EXPECT_EQ(elf.kind, Elf::Kind::kElf);
-  EXPECT_EQ(elf.interpreter, "/lib64/ld.so");
-  EXPECT_EQ(machine_text(elf), "64-bit x86-64");
-}
-
-TEST(Elf, StaticProgram_NoInterpreterNoName) {
-  Image image;
-  image.segment(PT_LOAD, "");
-  image.segment(PT_DYNAMIC, dynamic_with(DT_FLAGS_1));  // a static PIE has a dynamic section
-  const Elf elf = image.read();
-  EXPECT_EQ(elf.kind, Elf::Kind::kElf);
-  EXPECT_EQ(elf.interpreter, "");
-  EXPECT_FALSE(elf.is_library);
-}
-
 TEST(Elf, CutAnywhere_NeverReadsPastTheEnd) {
   Image image;
   image.segment(PT_INTERP, std::string("/ld", 4));
@@ -109,14 +84,6 @@ TEST(Elf, AbsurdHeaders_Malformed) {
   EXPECT_EQ(odd_entries.read().kind, Elf::Kind::kMalformed);
   Image empty;
   EXPECT_EQ(empty.read().kind, Elf::Kind::kMalformed);
-}
-
-TEST(Elf, SameMachine_BitsOrderAndMachineCount) {
-  const Elf a{.kind = Elf::Kind::kElf, .bits = 2, .byte_order = 1, .machine = 62, .interpreter = {}, .is_library = false};
-  Elf b = a;
-  EXPECT_TRUE(a.same_machine(b));
-  b.bits = 1;  // x32
-  EXPECT_FALSE(a.same_machine(b));
 }
 
 TEST(Elf, ExportsFunction_LibcHasMallocThisProgramHasNot) {

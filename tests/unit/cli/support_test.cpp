@@ -69,15 +69,6 @@ TEST_F(Support, OutputFile_FolderThatIsMissing_RefusedBeforeAndAtTheEnd) {
   EXPECT_EQ(code_of([&] { write_file(folder_, "text"); }), kExitRefused);
 }
 
-TEST_F(Support, OutputFile_LinkInOwnFolder_StaysAndLeadsToTheText) {
-  const std::string target = file("target", "former");
-  fs::create_symlink("target", folder_ / "link");
-  check_writable(folder_ / "link");
-  write_file(folder_ / "link", "text");
-  EXPECT_TRUE(fs::is_symlink(folder_ / "link"));
-  EXPECT_EQ(content(target), "text");
-}
-
 TEST_F(Support, OutputFile_OwnLinkInAFolderOfAGroup_IsFollowed) {
   const std::string target = file("target", "former");
   fs::permissions(folder_, fs::perms::group_write, fs::perm_options::add);
