@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: MIT
-// freehold pools from outside, on tiny amounts of work: that every row is there, and what happens when things go wrong.
+// freehold pools from outside, on tiny amounts of work: that every row is there. Bad arguments and Ctrl-C: lab_test.cpp.
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/wait.h>
 
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "lab/strategies/registry.hpp"
 #include "tests/cli/command.hpp"
-#include "tests/cli/terminal.hpp"
 
 namespace freehold::tests {
 namespace {
@@ -87,61 +83,6 @@ TEST(Pools, Simulated_TheSameFiguresEveryTime) {
       EXPECT_EQ(last, 0);
     }
   }
-}
-
-TEST(Pools, BadArguments_OneLineAndExit2) {
-  const std::vector<std::vector<std::string>> bad{
-      {"--pools", "no-such-pool"},
-      {"--pools", ""},
-      {"--tests", "dance"},
-      {"--contexts", "fresh,,full"},
-      {"--threads", "0"},
-      {"--operations", "many"},
-      {"--operations", "-1"},
-      {"--slot-bytes", "1"},
-      {"--repeat", "0"},
-      {"--time", "0"},
-      {"--crc-threads", "1"},
-      {"--crc-pools", "0"},
-      {"--crc-reads", "0"},
-      {"--json", "/no/such/folder/x"},
-      {"--html", "/"},
-      {"--pools", "baseline", "--tests", "ring"},
-      {"--bogus"},
-      {"stray"},
-  };
-  for (const auto& arguments : bad) {
-    const Ended ended = pools(arguments);
-    EXPECT_TRUE(ended.exited_with(2)) << arguments[0] << ' ' << ended.status;
-    EXPECT_EQ(ended.out, "");
-    EXPECT_EQ(lines_of(ended.err), 1) << ended.err;
-    EXPECT_EQ(ended.err.rfind("freehold: ", 0), 0u) << ended.err;
-  }
-}
-
-TEST(Pools, CtrlC_KeepsWhatIsFinished) {
-  const Folder folder;
-  OnATerminal command({"pools", "--operations", "500", "--repeat", "1000", "--tests", "pair", "--pools",
-                       "tagged-stack,boost-pool", "--json", folder / "r.json", "--html", folder / "r.html"});
-  ASSERT_TRUE(command.wait_for("  20/2000  pair, ")) << command.seen();
-  std::jthread twice([&](const std::stop_token& stop) {  // and again, as timeout does, while it writes
-    for (int i = 0; i < 10 && !stop.stop_requested(); ++i, std::this_thread::sleep_for(std::chrono::milliseconds(10)))
-      command.type(kCtrlC);
-  });
-  const int status = command.end();
-  ASSERT_TRUE(WIFEXITED(status)) << status;
-  EXPECT_EQ(WEXITSTATUS(status), 130);
-  EXPECT_NE(command.seen().find("Interrupted"), std::string::npos) << command.seen();
-  const json results = results_in(folder / "r.json");
-  EXPECT_EQ(results.at("complete"), false);
-  std::size_t samples = 0;
-  for (const json& series : results.at("series")) {
-    EXPECT_TRUE(series.at("failure").is_null()) << series;
-    samples += series.at("samples").size();
-  }
-  EXPECT_GE(samples, 19u);
-  EXPECT_LT(samples, 2000u);
-  EXPECT_EQ(folder.names(), (std::vector<std::string>{"r.html", "r.json"}));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// freehold scale from outside, on tiny amounts of work: that every row is there, and what happens when things go wrong.
+// freehold scale from outside, on tiny amounts of work: that every row is there. Bad arguments and Ctrl-C: lab_test.cpp.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -69,43 +69,6 @@ TEST(Scale, ViaPool_MeasuredBesideThreadsAndProcesses) {
   EXPECT_EQ(in_pool, 3 * 2 * 2);
 }
 
-TEST(Scale, BadArguments_OneLineAndExit2) {
-  const std::vector<std::vector<std::string>> bad{
-      {"--workers", "0"},
-      {"--workers", "1,,2"},
-      {"--workers", ""},
-      {"--workers", "many"},
-      {"--iterations", "0"},
-      {"--iterations", "2"},
-      {"--repeat", "0"},
-      {"--repeat", "1e3"},
-      {"--time", "0"},
-      {"--tests", "dance"},
-      {"--mode", "fibers"},
-      {"--via", "telepathy"},
-      {"--via", "pool", "--workers", "1024", "--iterations", "1024"},
-      {"--allocators", "nomalloc"},
-      {"--allocators", "/no/lib"},
-      {"--allocators", ""},
-      {"--allocators", "system,system"},
-      {"--json", "/no/such/folder/x"},
-      {"--html", "/"},
-      {"--bogus"},
-      {"stray"},
-      {"--mode", "processes", "--tests", "handover"},
-      {"--json"},
-      {"--iterations", "-24"},
-      {"--json", ""},
-  };
-  for (const auto& arguments : bad) {
-    const Ended ended = scale(arguments);
-    EXPECT_TRUE(ended.exited_with(2)) << arguments[0] << ' ' << ended.status;
-    EXPECT_EQ(ended.out, "");
-    EXPECT_EQ(lines_of(ended.err), 1) << ended.err;
-    EXPECT_EQ(ended.err.rfind("freehold: ", 0), 0u) << ended.err;
-  }
-}
-
 TEST(Scale, AllocatorThatDies_OthersAreMeasured) {
   const Folder folder;
   const Ended ended = scale({"--time", "1", "--repeat", "1", "--tests", "allocate", "--workers", "2", "--allocators",
@@ -123,28 +86,6 @@ TEST(Scale, AllocatorThatDies_OthersAreMeasured) {
     }
   }
   EXPECT_EQ(died, 2);
-}
-
-TEST(Scale, CtrlC_KeepsWhatIsFinished) {
-  const Folder folder;
-  OnATerminal command({"scale", "--time", "2", "--repeat", "1000", "--tests", "allocate", "--workers", "2", "--json",
-                       folder / "r.json", "--html", folder / "r.html"});
-  ASSERT_TRUE(command.wait_for("  20/8000  allocate, ")) << command.seen();
-  command.type(kCtrlC);
-  const int status = command.end();
-  ASSERT_TRUE(WIFEXITED(status)) << status;
-  EXPECT_EQ(WEXITSTATUS(status), 130);
-  EXPECT_NE(command.seen().find("Interrupted"), std::string::npos) << command.seen();
-  const json results = results_in(folder / "r.json");
-  EXPECT_EQ(results.at("complete"), false);
-  std::size_t samples = 0;
-  for (const json& series : results.at("series")) {
-    EXPECT_TRUE(series.at("failure").is_null()) << series;
-    for (const json& sample : series.at("samples")) samples += sample.is_null() ? 0 : 1;
-  }
-  EXPECT_GE(samples, 19u);
-  EXPECT_LT(samples, 8000u);
-  EXPECT_EQ(folder.names(), (std::vector<std::string>{"r.html", "r.json"}));
 }
 
 pid_t child_of(pid_t parent) {

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: MIT
-// freehold timers from outside, on tiny amounts of work: that every structure is right, and what happens when things go
-// wrong.
+// freehold timers from outside, on tiny amounts of work: that every structure is right. Bad arguments and Ctrl-C:
+// lab_test.cpp.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/command.hpp"
-#include "tests/cli/terminal.hpp"
 
 namespace freehold::tests {
 namespace {
@@ -74,53 +72,6 @@ TEST(Timers, EveryStructure_IsMeasuredAndWritten) {
   EXPECT_EQ(rows.size(), static_cast<std::size_t>(std::count(chosen.begin(), chosen.end(), ',') + 1));
   EXPECT_TRUE(content_of(folder / "r.html").starts_with("<!DOCTYPE html>"));
   EXPECT_EQ(folder.names(), (std::vector<std::string>{"r.html", "r.json"}));
-}
-
-TEST(Timers, BadArguments_OneLineAndExit2) {
-  const std::vector<std::vector<std::string>> bad{
-      {"--timers", "no-such-queue"},
-      {"--timers", ""},
-      {"--tests", "dance"},
-      {"--loads", "alone,,heap"},
-      {"--count", "0"},
-      {"--live", "many"},
-      {"--users", "0"},
-      {"--background", "-1"},
-      {"--repeat", "0"},
-      {"--time", "0"},
-      {"--json", "/no/such/folder/x"},
-      {"--html", "/"},
-      {"--html", "-"},
-      {"--timers", "libuv", "--tests", "shared"},
-      {"--loads", "heap", "--background", "0"},
-      {"--bogus"},
-      {"stray"},
-  };
-  for (const auto& arguments : bad) {
-    const Ended ended = timers(arguments);
-    EXPECT_TRUE(ended.exited_with(2)) << arguments[0] << ' ' << ended.status;
-    EXPECT_EQ(ended.out, "");
-    EXPECT_EQ(lines_of(ended.err), 1) << ended.err;
-    EXPECT_EQ(ended.err.rfind("freehold: ", 0), 0u) << ended.err;
-  }
-}
-
-TEST(Timers, CtrlC_KeepsWhatIsFinished) {
-  const Folder folder;
-  OnATerminal command({"timers", "--timers", "container,queue", "--tests", "rearm", "--live", "100", "--background", "0",
-                       "--time", "1", "--repeat", "1000", "--json", folder / "r.json", "--html", folder / "r.html"});
-  ASSERT_TRUE(command.wait_for("  20/2000  rearm, 100")) << command.seen();
-  command.type(kCtrlC);
-  const int status = command.end();
-  ASSERT_TRUE(WIFEXITED(status)) << status;
-  EXPECT_EQ(WEXITSTATUS(status), 130);
-  EXPECT_NE(command.seen().find("Interrupted"), std::string::npos) << command.seen();
-  const json results = json::parse(content_of(folder / "r.json"));
-  EXPECT_EQ(results.at("complete"), false);
-  std::size_t samples = 0;
-  for (const json& series : results.at("series")) samples += series.at("samples").size();
-  EXPECT_GE(samples, 19u);
-  EXPECT_LT(samples, 2000u);
 }
 
 }  // namespace

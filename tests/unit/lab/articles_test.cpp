@@ -145,18 +145,5 @@ TEST(ArticlesFindings, Interrupted_WhatIsMissingIsNotMeasured) {
   EXPECT_NE(table_of(results, findings).find("Interrupted"), std::string::npos);
 }
 
-TEST(ArticlesJson, ClaimsAndTables_AreAllThere) {
-  const Results results = results_with(as_in_the_articles());
-  const Findings findings = findings_of(results);
-  const nlohmann::ordered_json json = results_json(results, findings);
-  EXPECT_EQ(json.at("format"), "freehold-articles");
-  ASSERT_EQ(json.at("claims").size(), findings.claims.size());
-  for (const auto& claim : json.at("claims")) EXPECT_EQ(claim.at("ratio").is_null(), claim.at("threshold").is_null());
-  for (const auto& table : json.at("tables")) {
-    for (const auto& row : table.at("rows")) EXPECT_LE(row.size(), table.at("columns").size()) << table.at("title");
-  }
-  for (const Claim& claim : findings.claims) EXPECT_NE(table_of(results, findings).find(claim.statement), std::string::npos);
-}
-
 }  // namespace
 }  // namespace freehold::cli::articles

@@ -4,25 +4,17 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <span>
 #include <thread>
 #include <type_traits>
 #include <vector>
 
-#include "cli/support/failure.hpp"
-#include "lab/experiment/candidates.hpp"
-#include "lab/pools/results_json.hpp"
 #include "lab/pools/run.hpp"
-#include "lab/pools/table.hpp"
 #include "lab/strategies/registry.hpp"
-#include "tests/unit/lab/pools_support.hpp"
 
 namespace freehold::cli::pools {
 namespace {
-
-// ---- the plan
 
 // ---- what a test finds when it begins
 
@@ -140,8 +132,6 @@ TEST(PoolsLoops, SlotHandedOutTwice_IsNoticed) {
   for (const Trial test : {Trial::kLong, Trial::kSingle, Trial::kRandom})
     EXPECT_EQ(run<SameSlotPool>(job_with(test, Context::kFresh)).group.correct, 0u) << name_of(test);
 }
-
-// ---- what is computed from the samples
 
 }  // namespace
 }  // namespace freehold::cli::pools

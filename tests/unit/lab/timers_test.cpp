@@ -2,20 +2,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <vector>
 
-#include "cli/support/failure.hpp"
-#include "lab/timers/results_json.hpp"
 #include "lab/timers/run.hpp"
-#include "lab/timers/table.hpp"
-#include "tests/unit/lab/timers_support.hpp"
 
 namespace freehold::cli::timers {
 namespace {
-
-// ---- the plan
 
 // ---- the loops
 
@@ -96,8 +89,6 @@ TEST(TimersBackground, EachLoad_IsAtWorkFromTheBeginning) {
   }
   EXPECT_EQ(Background(Load::kAlone, 3).operations(), 0u);
 }
-
-// ---- what is computed from the samples
 
 }  // namespace
 }  // namespace freehold::cli::timers
