@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT
+// The pages of the experiments in a browser: each draws everything, complains about nothing, fetches nothing.
+#include "lab/articles/page.hpp"
+#include "lab/articles/results_json.hpp"
+#include "lab/pools/page.hpp"
+#include "lab/pools/results_json.hpp"
+#include "lab/scale/page.hpp"
+#include "lab/scale/results_json.hpp"
+#include "lab/timers/page.hpp"
+#include "lab/timers/results_json.hpp"
+#include "tests/cli/page_fixture.hpp"
+#include "tests/unit/lab/articles_support.hpp"
+#include "tests/unit/lab/pools_support.hpp"
+#include "tests/unit/lab/scale_support.hpp"
+#include "tests/unit/lab/timers_support.hpp"
+
+namespace freehold::tests {
+namespace {
+namespace articles = cli::articles;
+namespace pools = cli::pools;
+namespace scale = cli::scale;
+namespace timers = cli::timers;
+
+class LabPage : public PageTest {
+ protected:
+  Seen look_at_page_of(const scale::Results& results) {
+    return look_at_text(scale::page_of(results_json(results, verdict_of(results))));
+  }
+};
+
+// Otherwise the other tests would prove nothing.
+TEST_F(LabPage, WithAnErrorAndRequests_TheTestNotices) {
+  const Seen seen =
+      look_at(folder_.file("bad.html",
+                           "<!DOCTYPE html><script>noSuchFunction()</script><img src='http://example.invalid/a.png'>"
+                           "<link rel=stylesheet href='https://example.invalid/b.css'>"));
+  EXPECT_EQ(seen.console.size(), 1u);
+  EXPECT_EQ(seen.requested, (std::vector<std::string>{"http://example.invalid/a.png", "https://example.invalid/b.css"}));
+}
+
+TEST_F(LabPage, OfScale_EveryPlotAndTable) {
+  const scale::Results results = scale::results_with(scale::as_in_the_article);
+  const Seen seen = look_at_page_of(results);
+  expect_quiet(seen);
+  EXPECT_EQ(count(seen.dom, "data-ready=\"6\""), 1u);  // two allocators, threads and processes; allocate and mixed compared
+  EXPECT_EQ(count(seen.dom, "<canvas"), 6u);
+  EXPECT_EQ(count(seen.dom, "class=\"pill reproduced\""), 3u);
+  EXPECT_EQ(count(seen.dom, "<td class=\"name\">threads</td>") + count(seen.dom, "<td class=\"name\">processes</td>"),
+            results.series.size());
+}
+
+TEST_F(LabPage, OfPools_EveryPlotAndTableAndTheRowThatIsLostFirst) {
+  pools::Results results = pools::results_with(pools::ours_loses_the_ring);
+  for (const std::string_view workload : pools::kSimulatedWorkloads)
+    for (const unsigned quantum : pools::quanta_of(workload))
+      for (const std::string_view pool : {pools::kOurs, std::string_view("spread")})
+        results.simulated.push_back(
+            {std::string(pool), workload, quantum, std::vector<double>(pools::kSimulatedCores.size(), 0.5)});
+  const Seen seen = look_at_text(pools::page_of(results_json(results)));
+  expect_quiet(seen);
+  EXPECT_EQ(count(seen.dom, "data-ready=\"12\""), 1u);  // time and contention for 8 and 16 threads; eight simulations
+  EXPECT_EQ(count(seen.dom, "<canvas"), 12u);
+  EXPECT_EQ(count(seen.dom, "within 5% of it in 16 of 17 rows"), 1u);
+  EXPECT_EQ(count(seen.dom, "class=\"fill lost\""), 1u);
+  EXPECT_LT(seen.dom.find("class=\"fill lost\""), seen.dom.find("class=\"fill won\""));
+  EXPECT_EQ(count(seen.dom, " best\"") + count(seen.dom, " best first\""), 15u);
+}
+
+TEST_F(LabPage, OfTimers_EveryPlotAndTable) {
+  const timers::Results results = timers::results_with(timers::wheel_suffers);
+  const Seen seen = look_at_text(timers::page_of(results_json(results)));
+  expect_quiet(seen);
+  EXPECT_EQ(count(seen.dom, "data-ready=\"3\""), 1u);  // one for each load
+  EXPECT_EQ(count(seen.dom, "<canvas"), 3u);
+  EXPECT_EQ(count(seen.dom, "14 of 18 targets reached"), 1u);
+  EXPECT_EQ(count(seen.dom, "class=\"fill lost\""), 4u);
+  EXPECT_EQ(count(seen.dom, "<h3>"), rows_of(results.settings).size());
+}
+
+TEST_F(LabPage, OfArticles_EveryClaimAndTable) {
+  const articles::Results results = articles::results_with(articles::as_in_the_articles());
+  const articles::Findings findings = findings_of(results);
+  const Seen seen = look_at_text(articles::page_of(results_json(results, findings)));
+  expect_quiet(seen);
+  EXPECT_EQ(count(seen.dom, "class=\"pill "), findings.claims.size());
+  EXPECT_EQ(count(seen.dom, "<table"), 3 + findings.tables.size());
+  EXPECT_EQ(count(seen.dom, "<h2>Article "), 3u);
+  EXPECT_EQ(count(seen.dom, "<canvas"), 2u);  // figure 9 of the first
+}
+
+TEST_F(LabPage, HostileNames_AreShownAsText) {
+  scale::Results results = scale::results_with(scale::as_in_the_article);
+  results.settings.subjects[1].name = "</script><img src=x onerror=\"document.body.remove()\">&amp;";
+  const Seen seen = look_at_page_of(results);
+  expect_quiet(seen);
+  EXPECT_EQ(count(seen.dom, "<canvas"), 6u);
+  EXPECT_EQ(count(seen.dom, "<img"), 0u);
+  EXPECT_GT(count(seen.dom, "&lt;/script&gt;&lt;img src=x"), 0u);
+}
+
+TEST_F(LabPage, OfAnInterruptedRun_StaysWhole) {
+  scale::Results results = scale::results_with(scale::as_in_the_article);
+  results.complete = false;
+  for (std::size_t i = 0; i < results.series.size(); i += 3) results.series[i].samples.clear();
+  const Seen some = look_at_page_of(results);
+  expect_quiet(some);
+  EXPECT_EQ(count(some.dom, "<canvas"), 6u);
+  EXPECT_GT(count(some.dom, "Interrupted"), 0u);
+  for (scale::Series& series : results.series) series.samples.clear();
+  const Seen none = look_at_page_of(results);
+  expect_quiet(none);
+  EXPECT_GT(count(none.dom, "No verdict"), 0u);
+  EXPECT_EQ(count(none.dom, "NaN"), 0u);
+}
+
+}  // namespace
+}  // namespace freehold::tests
