@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Runs the freehold command as a user does: another process, its exit status, what it printed. Nothing runs for ever.
 #pragma once
+#include <gtest/gtest.h>
 #include <sys/types.h>
 
 #include <chrono>
@@ -72,5 +73,13 @@ class Folder {
 std::string content_of(const std::string& path);
 // How many lines a text has: an error is one.
 long lines_of(const std::string& text);
+// Expects one line on standard error that begins as an error does and has these words, and nothing else.
+inline void expect_refused(const Ended& ended, const std::string& words, int code = 2) {
+  EXPECT_TRUE(ended.exited_with(code)) << ended.status << ended.err;
+  EXPECT_EQ(ended.out, "");
+  EXPECT_EQ(lines_of(ended.err), 1) << ended.err;
+  EXPECT_EQ(ended.err.rfind("freehold: ", 0), 0u) << ended.err;
+  EXPECT_NE(ended.err.find(words), std::string::npos) << words << '\n' << ended.err;
+}
 
 }  // namespace freehold::tests

@@ -138,19 +138,5 @@ TEST(DoctorAttach, ProcessThatCannotBeLookedAt_OneLine) {
   ::waitpid(zombie, nullptr, 0);
 }
 
-TEST(DoctorAttach, ProcessOfAnotherUser_OneLine) {
-  // As root: the doctor gives up its rights. Else: the first process is root's.
-  const bool is_root = ::getuid() == 0;
-  std::vector<std::string> words{command_path(), "doctor", "attach", std::to_string(is_root ? ::getpid() : 1),
-                                 "--for",        "200ms"};
-  if (is_root) words.insert(words.begin(), {"/usr/bin/setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"});
-  Process doctor(words);
-  const Ended ended = doctor.wait();
-  if (ended.exited_with(127) || ended.exited_with(126)) GTEST_SKIP() << "another user cannot execute the command here";
-  EXPECT_TRUE(ended.exited_with(2)) << ended.status << ended.out << ended.err;
-  EXPECT_EQ(lines_of(ended.err), 1) << ended.err;
-  EXPECT_NE(ended.err.find("belongs to user"), std::string::npos) << ended.err;
-}
-
 }  // namespace
 }  // namespace freehold::tests

@@ -2,11 +2,7 @@
 // freehold heap snapshot: what is said of processes with known live sets that run on, that no sample is read half-written
 // while others come and go, and what is said where nothing can be read.
 #include <gtest/gtest.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <signal.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -72,14 +68,6 @@ std::map<std::string, Held> held_by(const std::string& text) {
 
 constexpr const char* kHeldSites[] = {"held_48_site", "held_200_site", "held_3000_site", "held_50000_site"};
 constexpr double kHeldBytes = 16 << 20;
-
-void expect_refused(const Ended& ended, const std::string& words) {
-  EXPECT_TRUE(ended.exited_with(2)) << ended.status << ended.err;
-  EXPECT_EQ(ended.out, "");
-  EXPECT_EQ(lines_of(ended.err), 1) << ended.err;
-  EXPECT_EQ(ended.err.rfind("freehold: ", 0), 0u) << ended.err;
-  EXPECT_NE(ended.err.find(words), std::string::npos) << ended.err;
-}
 
 // ---- figures ------------------------------------------------------------------------------------------------------------
 
@@ -171,40 +159,6 @@ TEST(HeapSnapshot, BadInput_OneLine) {
   expect_refused(freehold({"heap", "snapshot", "4194304"}), "there is no process 4194304");
   expect_refused(freehold({"heap", "snapshot", "--format", "svg", "1"}), "--format");
   expect_refused(freehold({"heap", "snapshot", "--output", "/no/such/folder/x", "1"}), "/no/such/folder/x");
-}
-
-TEST(HeapSnapshot, AnotherUsersProcess_SaysWhoMay) {
-  if (::geteuid() != 0) GTEST_SKIP() << "only root can be another user";
-  const Folder folder;
-  const std::string command = folder / "freehold";
-  fs::copy_file(command_path(), command);
-  fs::permissions(fs::path(command).parent_path(), fs::perms::all);
-  const Subject subject("quiet");
-  ASSERT_TRUE(subject.is_ready());
-  constexpr uid_t kNobody = 65'534;
-  Process asking({command, "heap", "snapshot", std::to_string(subject.pid())}, {}, [] {
-    if (::setgid(kNobody) != 0 || ::setuid(kNobody) != 0) ::_exit(98);
-  });
-  expect_refused(asking.wait(), "belongs to user 0");
-}
-
-TEST(HeapSnapshot, SystemThatForbidsReading_SaysHowToAllowIt) {
-  const Subject subject("quiet");
-  ASSERT_TRUE(subject.is_ready());
-  Process asking({command_path(), "heap", "snapshot", std::to_string(subject.pid())}, {}, [] {
-    const sock_filter program[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    const sock_fprog filter{.len = std::size(program), .filter = const_cast<sock_filter*>(program)};
-    if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0)
-      ::_exit(98);
-  });
-  const Ended ended = asking.wait();
-  expect_refused(ended, "kernel.yama.ptrace_scope");
-  EXPECT_NE(ended.err.find("freehold run --live"), std::string::npos) << ended.err;
 }
 
 // The table becomes resident by what is sampled, not by being read.

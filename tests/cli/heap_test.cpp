@@ -56,14 +56,6 @@ Ended profile(const std::string& file, std::vector<std::string> options, std::ve
   return freehold(std::move(words), extra);
 }
 
-void expect_refusal(const Ended& ended, const std::string& words) {
-  EXPECT_TRUE(ended.exited_with(2)) << ended.status;
-  EXPECT_EQ(ended.out, "");
-  EXPECT_EQ(lines_of(ended.err), 1) << ended.err;
-  EXPECT_EQ(ended.err.rfind("freehold: ", 0), 0u) << ended.err;
-  EXPECT_NE(ended.err.find(words), std::string::npos) << ended.err;
-}
-
 // ---- figures ------------------------------------------------------------------------------------------------------------
 
 // 8,192 samples a site: a deviation of 1.1%.
@@ -337,43 +329,43 @@ TEST(HeapPage, Commands_AllWork) {
 
 TEST(HeapCommand, BadInput_OneLine) {
   const Folder folder;
-  expect_refusal(freehold({"heap"}), "heap profile -- PROGRAM");
-  expect_refusal(freehold({"heap", "profile"}), "no program given");
-  expect_refusal(freehold({"heap", "profile", "--distance", "0", "--", "true"}), "--distance");
-  expect_refusal(freehold({"heap", "profile", "--distance", "1", "--", "true"}), "at least 2");
-  expect_refusal(freehold({"heap", "profile", "--distance", "many", "--", "true"}), "--distance");
+  expect_refused(freehold({"heap"}), "heap profile -- PROGRAM");
+  expect_refused(freehold({"heap", "profile"}), "no program given");
+  expect_refused(freehold({"heap", "profile", "--distance", "0", "--", "true"}), "--distance");
+  expect_refused(freehold({"heap", "profile", "--distance", "1", "--", "true"}), "at least 2");
+  expect_refused(freehold({"heap", "profile", "--distance", "many", "--", "true"}), "--distance");
   for (const char* distance : {"0", "1", "0K", "1025M", "18446744073709551615M", "K", "", "12KK", "-5", "1.5M"})
-    expect_refusal(freehold({"heap", "profile", "--distance", distance, "--", "true"}),
+    expect_refused(freehold({"heap", "profile", "--distance", distance, "--", "true"}),
                    std::string("'") + distance + "' is no mean distance of samples: at least 2 bytes, at most 1024M");
-  expect_refusal(freehold({"heap", "profile", "--", "true"}, {{"FREEHOLD_CHECK", "1"}}), "unset FREEHOLD_CHECK");
-  expect_refusal(freehold({"heap", "profile", "--format", "svg", "--", "true"}), "--format");
-  expect_refusal(freehold({"heap", "profile", "--output", "-", "--", "true"}), "standard output belongs to the program");
-  expect_refusal(freehold({"heap", "profile", "--output", "/no/such/folder/x", "--", "true"}), "/no/such/folder/x");
-  expect_refusal(freehold({"heap", "show"}), "which file");
-  expect_refusal(freehold({"heap", "show", "--html", "-", folder / "none"}), "needs a file");
-  expect_refusal(freehold({"heap", "show", "--html", "/no/such/folder/x", folder / "none"}), "/no/such/folder/x");
-  expect_refusal(freehold({"heap", "show", folder / "none"}), "No such file");
-  expect_refusal(freehold({"heap", "show", "--top", "x", folder / "none"}), "--top");
-  expect_refusal(freehold({"heap", "diff", folder / "none"}), "two files");
+  expect_refused(freehold({"heap", "profile", "--", "true"}, {{"FREEHOLD_CHECK", "1"}}), "unset FREEHOLD_CHECK");
+  expect_refused(freehold({"heap", "profile", "--format", "svg", "--", "true"}), "--format");
+  expect_refused(freehold({"heap", "profile", "--output", "-", "--", "true"}), "standard output belongs to the program");
+  expect_refused(freehold({"heap", "profile", "--output", "/no/such/folder/x", "--", "true"}), "/no/such/folder/x");
+  expect_refused(freehold({"heap", "show"}), "which file");
+  expect_refused(freehold({"heap", "show", "--html", "-", folder / "none"}), "needs a file");
+  expect_refused(freehold({"heap", "show", "--html", "/no/such/folder/x", folder / "none"}), "/no/such/folder/x");
+  expect_refused(freehold({"heap", "show", folder / "none"}), "No such file");
+  expect_refused(freehold({"heap", "show", "--top", "x", folder / "none"}), "--top");
+  expect_refused(freehold({"heap", "diff", folder / "none"}), "two files");
   std::ofstream(folder / "empty").flush();
-  expect_refusal(freehold({"heap", "show", folder / "empty"}), "not a heap profile");
+  expect_refused(freehold({"heap", "show", folder / "empty"}), "not a heap profile");
   std::ofstream(folder / "other") << "hello\n";
-  expect_refusal(freehold({"heap", "show", folder / "other"}), "not a heap profile");
+  expect_refused(freehold({"heap", "show", folder / "other"}), "not a heap profile");
   std::ofstream(folder / "cut") << "freehold heap profile 1\npid 12\nnow 1 16 40";
-  expect_refusal(freehold({"heap", "show", folder / "cut"}), "cut off");
+  expect_refused(freehold({"heap", "show", folder / "cut"}), "cut off");
   std::ofstream(folder / "no-map") << "freehold heap profile 1\npid 12\n";
-  expect_refusal(freehold({"heap", "show", folder / "no-map"}), "no memory map");
+  expect_refused(freehold({"heap", "show", folder / "no-map"}), "no memory map");
   std::ofstream(folder / "damaged") << "freehold heap profile 1\npid 12\nnow 1 x 40 5\nmaps\n";
-  expect_refusal(freehold({"heap", "show", folder / "damaged"}), "damaged");
+  expect_refused(freehold({"heap", "show", folder / "damaged"}), "damaged");
   std::ofstream(folder / "cut-map") << "freehold heap profile 1\npid 12\nmaps\n";
-  expect_refusal(freehold({"heap", "show", folder / "cut-map"}), "cut off");
+  expect_refused(freehold({"heap", "show", folder / "cut-map"}), "cut off");
   std::ofstream(folder / "negative.json")
       << R"({"format": "freehold-heap-profile", "version": 1, "program": "p", "pid": 1, "distance_bytes": -5})";
-  expect_refusal(freehold({"heap", "show", folder / "negative.json"}), "distance_bytes is no count");
+  expect_refused(freehold({"heap", "show", folder / "negative.json"}), "distance_bytes is no count");
   std::ofstream(folder / "json") << "{\"format\": \"freehold-heap-profile\", \"version\": 1}";
-  expect_refusal(freehold({"heap", "show", folder / "json"}), "damaged");
+  expect_refused(freehold({"heap", "show", folder / "json"}), "damaged");
   ASSERT_TRUE(freehold({"heap", "profile", "--output", folder / "x.pb.gz", "--", "true"}).exited_with(0));
-  expect_refusal(freehold({"heap", "show", folder / "x.pb.gz"}), "'heap show' reads what --format json writes");
+  expect_refused(freehold({"heap", "show", folder / "x.pb.gz"}), "'heap show' reads what --format json writes");
   const std::string head = R"({"format": "freehold-heap-profile", "version": 1, "pid": 1, "distance_bytes": 5, )";
   const std::string counts = R"("sampled_blocks": 1, "lost_blocks": 1, "time_ns": 1, )";
   for (const auto& [text, why] :
@@ -382,11 +374,11 @@ TEST(HeapCommand, BadInput_OneLine) {
         std::pair(std::string(R"({"format": "freehold-heap-profile", "version": "x"})"), "of this version")}) {
     std::ofstream(folder / "one.json") << (text.ends_with(", }") ? text.substr(0, text.size() - 3) + "}" : text);
     const Ended ended = freehold({"heap", "show", folder / "one.json"});
-    expect_refusal(ended, why);
+    expect_refused(ended, why);
     EXPECT_EQ(ended.err.find("json.exception"), std::string::npos) << ended.err;
   }
   std::ofstream(folder / "other.json") << "{}";
-  expect_refusal(freehold({"heap", "show", folder / "other.json"}), "not a heap profile");
+  expect_refused(freehold({"heap", "show", folder / "other.json"}), "not a heap profile");
 }
 
 }  // namespace

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: MIT
 // Processes that the kernel does not let everybody look at: what the commands say that look at one. Of one that forbids core
-// dumps only root sees the memory, on every kernel; kernel.yama.ptrace_scope is for stats_test.cpp and
-// live_process_test.cpp.
+// dumps only root sees the memory, on every kernel.
 #include <gtest/gtest.h>
 #include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstddef>
 #include <filesystem>
+#include <iterator>
 
 #include "tests/cli/command.hpp"
 #include "tests/cli/live_program.hpp"
@@ -38,9 +43,7 @@ class OpenFolder {
 };
 
 void expect_refused(const Ended& ended, const std::string& why, const std::string& way_out) {
-  EXPECT_TRUE(ended.exited_with(2)) << ended.status << ended.out << ended.err;
-  EXPECT_EQ(lines_of(ended.err), 1) << ended.err;
-  EXPECT_NE(ended.err.find(why), std::string::npos) << ended.err;
+  tests::expect_refused(ended, why);
   EXPECT_NE(ended.err.find(way_out), std::string::npos) << ended.err;
 }
 
@@ -94,6 +97,39 @@ TEST(HiddenProcess, RootWithoutTheRight_EachCommandNamesTheRight) {
       if (ended.exited_with(98)) GTEST_SKIP() << "rights cannot be dropped here";
       expect_refused(ended, "belongs to user 65534", "CAP_SYS_PTRACE");
     }
+  }
+}
+
+TEST(HiddenProcess, OfAnotherUser_EachCommandNamesTheUser) {
+  const OpenFolder folder;
+  const std::string command = folder.copy(command_path());
+  const pid_t roots = ::geteuid() == 0 ? ::getpid() : 1;
+  for (const auto& words : commands_for(roots)) {
+    SCOPED_TRACE(words.front());
+    expect_refused(ask(command, words, be_user), "belongs to user 0", "as root");
+  }
+}
+
+// As kernel.yama.ptrace_scope does it, which needs a kernel with Yama: the call that reads another's memory is refused.
+void refuse_reading() {
+  const sock_filter program[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog filter{.len = std::size(program), .filter = const_cast<sock_filter*>(program)};
+  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0)
+    ::_exit(98);
+}
+
+TEST(HiddenProcess, SystemForbidsReading_SaysHowToAllowIt) {
+  const LiveProgram subject("heap_held", "quiet", {{"FREEHOLD_PROFILE", "1048576"}});
+  ASSERT_TRUE(subject.is_ready());
+  for (const auto& words : commands_for(subject.pid())) {
+    if (words.front() == "doctor") continue;  // which needs no memory of it
+    SCOPED_TRACE(words.front());
+    expect_refused(ask(command_path(), words, refuse_reading), "kernel.yama.ptrace_scope", "freehold run --live");
   }
 }
 

@@ -20,11 +20,7 @@ using Words = std::vector<std::string>;
 void expect_refused(const std::string& experiment, Words words) {
   SCOPED_TRACE(experiment + ' ' + words.front());
   words.insert(words.begin(), experiment);
-  const Ended ended = freehold(words);
-  EXPECT_TRUE(ended.exited_with(2)) << ended.status;
-  EXPECT_EQ(ended.out, "");
-  EXPECT_EQ(lines_of(ended.err), 1) << ended.err;
-  EXPECT_EQ(ended.err.rfind("freehold: ", 0), 0u) << ended.err;
+  tests::expect_refused(freehold(words), "");
 }
 
 TEST(Lab, BadArguments_OneLineAndExit2) {

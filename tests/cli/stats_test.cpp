@@ -2,12 +2,7 @@
 // freehold stats: what is said of processes whose memory is known, that they do not notice, and what is said where nothing
 // can be. Written from the text and the help.
 #include <gtest/gtest.h>
-#include <linux/audit.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <signal.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -191,15 +186,6 @@ TEST(Stats, ThreadsStartEndAndFork_CountersNeverFall) {
   EXPECT_TRUE(subject.is_alive());
 }
 
-// ---- where nothing can be said ----------------------------------------------------------------------------------------
-
-void expect_refused(const Ended& ended, const std::string& words) {
-  EXPECT_TRUE(ended.exited_with(2)) << ended.status << ended.err;
-  EXPECT_EQ(lines_of(ended.err), 1) << ended.err;
-  EXPECT_TRUE(ended.out.empty()) << ended.out;
-  EXPECT_NE(ended.err.find(words), std::string::npos) << words << '\n' << ended.err;
-}
-
 TEST(Stats, ProcessThatCannotBeRead_OneLineWithTheWayOut) {
   const pid_t zombie = ::fork();
   if (zombie == 0) ::_exit(0);
@@ -242,43 +228,6 @@ TEST(Stats, BadArguments_OneLine) {
     SCOPED_TRACE(i);
     expect_refused(freehold(words), table[i].second);
   }
-}
-
-TEST(Stats, AnotherUsersProcess_OneLine) {
-  if (::geteuid() != 0) GTEST_SKIP() << "needs root, to become another user";
-  const Folder folder;
-  const std::string command = folder / "freehold";
-  fs::copy_file(command_path(), command);
-  fs::permissions(fs::path(command).parent_path(), fs::perms::all);
-  const Subject subject("hold");
-  ASSERT_TRUE(subject.is_ready());
-  constexpr uid_t kNobody = 65'534;
-  Process asking({command, "stats", std::to_string(subject.pid())}, {}, [] {
-    if (::setgid(kNobody) != 0 || ::setuid(kNobody) != 0) ::_exit(98);
-  });
-  expect_refused(asking.wait(), "belongs to user 0");
-}
-
-// As kernel.yama.ptrace_scope does it, which needs a kernel with Yama: the call that reads another's memory is refused.
-void refuse_reading() {
-  const sock_filter program[] = {
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-  };
-  const sock_fprog filter{.len = std::size(program), .filter = const_cast<sock_filter*>(program)};
-  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0)
-    ::_exit(98);
-}
-
-TEST(Stats, SystemThatForbidsReading_SaysHowToAllowIt) {
-  const Subject subject("hold");
-  ASSERT_TRUE(subject.is_ready());
-  Process asking({command_path(), "stats", std::to_string(subject.pid())}, {}, refuse_reading);
-  const Ended ended = asking.wait();
-  expect_refused(ended, "kernel.yama.ptrace_scope");
-  EXPECT_NE(ended.err.find("freehold run --live"), std::string::npos) << ended.err;
 }
 
 }  // namespace
