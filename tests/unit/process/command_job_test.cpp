@@ -59,19 +59,6 @@ class Interrupted {
   struct sigaction before_{};
 };
 
-TEST(CommandJob, PrintsToBoth_BothGathered) {
-  const Answer answer = answer_of("echo out $FREEHOLD_SEQ; echo err >&2; exit 3");
-  EXPECT_EQ(answer.status, 0);
-  EXPECT_EQ(WEXITSTATUS(answer.result.status), 3);
-  EXPECT_EQ(answer.out, "out 7\n");
-  EXPECT_EQ(answer.err, "err\n");
-}
-
-TEST(CommandJob, PrintsMoreThanThereIsRoomFor_SaysSo) {
-  EXPECT_EQ(answer_of("head -c 9000 /dev/zero").status, kJobTooLong);
-  EXPECT_EQ(answer_of("head -c 9000 /dev/zero >&2").status, kJobTooLong);
-}
-
 // The end of a file leaves errno as it is: that of the poll which a signal had interrupted. It was taken for the read's, and
 // the file was read again for ever.
 TEST(CommandJob, SignalsBeforeTheEndOfTheOutput_Ends) {

@@ -25,14 +25,6 @@ TEST(PoolEvents, Failures_EachHasItsWords) {
   EXPECT_EQ(text(Failure{FailureKind::kRefused, 1}), "it was refused");
 }
 
-TEST(PoolEvents, ReasonsOfWorkers_AllDiffer_AndANumberBeyondThemHasNone) {
-  std::set<std::string> seen;
-  for (std::size_t i = 0; i < kExitReasons; ++i) seen.insert(text(static_cast<ExitReason>(i)));
-  EXPECT_EQ(seen.size(), kExitReasons);
-  EXPECT_FALSE(seen.contains("?"));
-  EXPECT_STREQ(text(static_cast<ExitReason>(kExitReasons)), "?");
-}
-
 TEST(PoolEvents, Events_OneLineThatNamesWorkerTaskAndReason) {
   using Kind = PoolEvent::Kind;
   PoolEvent event{.worker = 17, .reason = {FailureKind::kExit, 3}, .task = 5, .attempt = 2, .text = "why", .last_lines = {}};

@@ -110,10 +110,14 @@ TEST(ProcessInfo, ProcessThatIsNoMore_NothingIsKnown) {
   EXPECT_EQ(pid_of(identity_of(::getpid())), ::getpid());
 }
 
-TEST(Confinement_Unit, EmptyLines_AreNoPaths) {
-  const Confinement confinement = confinement_of("\nf\n\nr/a\n\n");
-  EXPECT_TRUE(confinement.files && !confinement.no_network && confinement.writable.empty());
-  EXPECT_EQ(confinement.readable, std::vector<std::string>{"/a"});
+TEST(Confinement_Unit, Text_ThereAndBack) {
+  const Confinement confinement{.no_network = true, .files = true, .readable = {"/a", "/b c"}, .writable = {"/d"}};
+  const Confinement back = confinement_of(text_of(confinement));
+  EXPECT_TRUE(back.no_network && back.files);
+  EXPECT_EQ(back.readable, confinement.readable);
+  EXPECT_EQ(back.writable, confinement.writable);
+  EXPECT_FALSE(confinement_of("").wanted());
+  EXPECT_EQ(confinement_of("\nf\n\nr/a\n\n").readable, std::vector<std::string>{"/a"}) << "empty lines are no paths";
 }
 
 }  // namespace

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT
+// What the tests of the process pool share: its options, waiting, and a folder with a copy of the component.
+#pragma once
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <string>
+#include <thread>
+
+#include "freehold/process.hpp"
+
+namespace freehold::process_test {
+
+inline ProcessPoolOptions options() {
+  ProcessPoolOptions how;
+  how.component = FREEHOLD_TEST_COMPONENT;
+  how.worker_program = FREEHOLD_WORKER_PROGRAM;
+  how.max_workers = 2;
+  how.max_input_bytes = how.max_output_bytes = 8192;
+  return how;
+}
+inline std::uint64_t ended(const ProcessPool& pool, process::ExitReason why) {
+  return pool.stats().workers.ended[static_cast<std::size_t>(why)];
+}
+// Looks until it holds, for at most ten seconds.
+template <class Holds>
+bool comes_true(Holds holds) {
+  for (int i = 0; i < 2000; ++i) {
+    if (holds()) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return false;
+}
+// A folder with a copy of the component, gone afterwards.
+class Deployed {
+ public:
+  explicit Deployed(const char* name) : folder_(testing::TempDir() + "freehold_" + name + std::to_string(::getpid())) {
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directory(folder_);
+  }
+  ~Deployed() { std::filesystem::remove_all(folder_); }
+  [[nodiscard]] std::string component() const { return folder_ + "/component.so"; }
+  [[nodiscard]] std::string path(const char* name) const { return folder_ + "/" + name; }
+  void put() const {
+    std::filesystem::copy_file(FREEHOLD_TEST_COMPONENT, component() + ".new");
+    std::filesystem::rename(component() + ".new", component());
+  }
+  void remove() const { std::filesystem::remove(component()); }
+
+ private:
+  std::string folder_;
+};
+
+}  // namespace freehold::process_test
