@@ -72,19 +72,13 @@ SCENARIO(fork_under_load) {
 
 // fork_beside_full_bins: other threads' full arrays are emptied while the process is copied; the child gives back the rest.
 SCENARIO(fork_beside_full_bins) {
-  std::atomic<bool> stop{false};
-  std::vector<std::thread> threads;
-  for (int t = 0; t < 2; ++t)
-    threads.emplace_back([&] {
-      std::vector<void*> blocks(20'000);
-      while (!stop) {
-        for (void*& block : blocks) block = CApi::allocate(32);
-        for (void* const block : blocks) CApi::deallocate(block);
-      }
-    });
+  Background others;
+  others.add(2, [] {
+    static thread_local std::vector<void*> blocks(20'000);
+    for (void*& block : blocks) block = CApi::allocate(32);
+    for (void* const block : blocks) CApi::deallocate(block);
+  });
   for (int i = 0; i < 300; ++i) await(start_child([] { CApi::deallocate(CApi::allocate(100)); }));
-  stop = true;
-  for (std::thread& thread : threads) thread.join();
 }
 
 SCENARIO(fork_from_many_threads) {
@@ -105,15 +99,9 @@ SCENARIO(fork_from_many_threads) {
 
 // Threads begin and end all the time: fork meets the making and the dissolving of caches.
 SCENARIO(fork_amid_short_threads) {
-  std::atomic<bool> stop{false};
-  std::vector<std::thread> makers;
-  for (unsigned t = 0; t < 2; ++t)
-    makers.emplace_back([&, t] {
-      while (!stop) in_threads(4, [t](unsigned i) { Churn(10 * t + i).run(60); });
-    });
+  Background makers;
+  makers.add(2, [] { in_threads(4, [](unsigned i) { Churn(i).run(60); }); });
   for (int i = 0; i < 40; ++i) await(start_child([&] { use_malloc(static_cast<std::uint64_t>(i)); }));
-  stop = true;
-  for (std::thread& t : makers) t.join();
 }
 
 void descend(int depth) {
@@ -223,51 +211,30 @@ SCENARIO(fork_handlers_allocate) {
 
 // ---- fork waits for locks of libc and of others, whose holders allocate --------------------------------------------------
 
-// Threads that repeat something until they are told to stop.
-class Background {
- public:
-  template <class Work>
-  void add(unsigned threads, Work work) {
-    for (unsigned t = 0; t < threads; ++t)
-      threads_.emplace_back([this, work] {
-        while (!stop_.load(std::memory_order_relaxed)) work();
-      });
-  }
-  ~Background() {
-    stop_ = true;
-    for (std::thread& t : threads_) t.join();
-  }
-
- private:
-  std::atomic<bool> stop_{false};
-  std::vector<std::thread> threads_;
-};
-
-// Reads a line of 60,000 bytes, again and again: the line grows by realloc while the stream's lock is held.
-void read_long_lines(const std::atomic<bool>& stop) {
+// A stream with a line of 60,000 bytes.
+std::FILE* stream_of_a_long_line() {
   std::string text(60'000, 'x');
   text.back() = '\n';
   std::FILE* const stream = ::fdopen(::memfd_create("line", 0), "r+");
   require(stream != nullptr && std::fwrite(text.data(), 1, text.size(), stream) == text.size(), "fwrite");
-  while (!stop.load(std::memory_order_relaxed)) {
-    std::rewind(stream);
-    char* line = nullptr;
-    std::size_t room = 0;
-    require(::getline(&line, &room, stream) == static_cast<ssize_t>(text.size()), "getline");
-    CApi::deallocate(line);
-    ::usleep(50);  // stdio's locks are not fair: others would wait for long
-  }
-  std::fclose(stream);
+  return stream;
+}
+// The line grows by realloc while the stream's lock is held.
+void read_long_line() {
+  static thread_local std::FILE* const stream = stream_of_a_long_line();
+  std::rewind(stream);
+  char* line = nullptr;
+  std::size_t room = 0;
+  require(::getline(&line, &room, stream) == 60'000, "getline");
+  CApi::deallocate(line);
+  ::usleep(50);  // stdio's locks are not fair: others would wait for long
 }
 
 // fflush(nullptr) holds stdio's list, which fork wants, and waits for streams whose holders wait for malloc.
 SCENARIO(fork_amid_stdio) {
-  std::atomic<bool> stop{false};
-  std::vector<std::thread> others;
-  for (int t = 0; t < 4; ++t) others.emplace_back([&] { read_long_lines(stop); });
-  others.emplace_back([&] {
-    while (!stop.load(std::memory_order_relaxed)) std::fflush(nullptr);
-  });
+  Background others;
+  others.add(4, read_long_line);
+  others.add(1, [] { std::fflush(nullptr); });
   const unsigned forks = count_of(arguments, 150);  // of each thread
   std::barrier all(3);
   in_threads(3, [&](unsigned t) {
@@ -278,8 +245,6 @@ SCENARIO(fork_amid_stdio) {
         use_malloc(t);
       }));
   });
-  stop = true;
-  for (std::thread& t : others) t.join();
   require(peak_mib() < 64, "what was put off during forks added up");
 }
 
@@ -379,6 +344,13 @@ SCENARIO(fork_amid_trim) {
 volatile sig_atomic_t g_forks = 0, g_failures = 0;
 volatile sig_atomic_t g_is_child = 0;
 
+// In the parent.
+void count_fork(pid_t child) {
+  int status = 1;
+  if (child < 0 || ::waitpid(child, &status, 0) != child || status != 0) g_failures = g_failures + 1;
+  g_forks = g_forks + 1;
+}
+
 void fork_in_handler(int) {
   if (g_is_child != 0) return;
   const pid_t pid = ::fork();
@@ -389,9 +361,7 @@ void fork_in_handler(int) {
     if (g_forks % 2 == 0) ::_exit(0);
     return;  // and goes on where malloc was interrupted
   }
-  int status = 1;
-  if (pid < 0 || ::waitpid(pid, &status, 0) != pid || status != 0) g_failures = g_failures + 1;
-  g_forks = g_forks + 1;
+  count_fork(pid);
 }
 
 // A program of one thread, whose handler forks wherever the program may be; both processes go on.
@@ -429,9 +399,7 @@ void start_alarm(void (*handler)(int)) {
 void fork_and_exit_in_handler(int) {
   const pid_t pid = ::fork();
   if (pid == 0) ::_exit(0);
-  int status = 1;
-  if (pid < 0 || ::waitpid(pid, &status, 0) != pid || status != 0) g_failures = g_failures + 1;
-  g_forks = g_forks + 1;
+  count_fork(pid);
   start_alarm(fork_and_exit_in_handler);
 }
 
@@ -459,9 +427,7 @@ void fork_and_go_on_in_handler(int) {
     ::alarm(8);
     return;
   }
-  int status = 1;
-  if (pid < 0 || ::waitpid(pid, &status, 0) != pid || status != 0) g_failures = g_failures + 1;
-  g_forks = g_forks + 1;
+  count_fork(pid);
   if (g_failures == 0) start_alarm(fork_and_go_on_in_handler);
 }
 

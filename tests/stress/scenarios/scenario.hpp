@@ -13,6 +13,7 @@
 #include <cstring>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -117,17 +118,17 @@ class Churn {
   std::vector<Block> blocks_;
 };
 
-// Threads that churn until they are told to stop.
-class Load {
+// Threads that repeat something until they are told to stop.
+class Background {
  public:
-  explicit Load(unsigned threads) {
+  template <class Work>
+  void add(unsigned threads, Work work) {
     for (unsigned t = 0; t < threads; ++t)
-      threads_.emplace_back([this, t] {
-        Churn churn(1000 + t);
-        while (!stop_.load(std::memory_order_relaxed)) churn.run(50);
+      threads_.emplace_back([this, work] {
+        while (!stop_.load(std::memory_order_relaxed)) work();
       });
   }
-  ~Load() {
+  ~Background() {
     stop_ = true;
     for (std::thread& t : threads_) t.join();
   }
@@ -135,6 +136,14 @@ class Load {
  private:
   std::atomic<bool> stop_{false};
   std::vector<std::thread> threads_;
+};
+
+// Threads that churn meanwhile.
+class Load : Background {
+ public:
+  explicit Load(unsigned threads) {
+    for (unsigned t = 0; t < threads; ++t) add(1, [churn = std::make_shared<Churn>(1000 + t)] { churn->run(50); });
+  }
 };
 
 // Threads with stacks of a given size: thousands of threads shall not be about stacks, nor limits of memory.
