@@ -123,7 +123,8 @@ TEST_F(Probe, ContendedMutex_ItsSiteIsFoundWithItsShare) {
   doctor::Symbols symbols(trace().replace_extension(".maps"));
   const doctor::Attribution found = doctor::attribution_of(recording, symbols);
   ASSERT_FALSE(found.lock_waits.empty());
-  EXPECT_NE(found.lock_waits[0].place.text().find("subject.cpp:"), std::string::npos) << found.lock_waits[0].place.text();
+  EXPECT_NE(found.lock_waits[0].place.text().find("subject_locks.cpp:"), std::string::npos)
+      << found.lock_waits[0].place.text();
   EXPECT_EQ(found.lock_waits[0].kind, doctor::WaitKind::kMutex);
   double waited = 0;
   for (const auto& wait : recording.waits)

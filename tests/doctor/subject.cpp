@@ -1,32 +1,28 @@
 // SPDX-License-Identifier: MIT
 // A program for the probe to watch: each role does one thing, of known amount. Prints "ok" at its end.
 #include <fcntl.h>
-#include <linux/futex.h>
 #include <malloc.h>
 #include <pthread.h>
-#include <semaphore.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
-#include <threads.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include "tests/doctor/subject_locks.hpp"
 
 namespace {
 
@@ -110,145 +106,6 @@ void neighbours(std::size_t bytes) {
   other.join();
 }
 
-// Two threads, of which one sleeps with a mutex that the other waits for meanwhile. Beside it, a mutex of its own for each,
-// and each waits for work at the end.
-void locks() {
-  static std::mutex shared;
-  std::mutex own[2];
-  static std::mutex asking;
-  static std::condition_variable asked;
-  const auto until = [](int ms) { return std::chrono::steady_clock::now() + std::chrono::milliseconds(ms); };
-  const auto hammer = [&](unsigned me) {
-    for (const auto end = until(400); std::chrono::steady_clock::now() < end;) {
-      {
-        const std::lock_guard alone(own[me]);
-        std::free(std::malloc(100));
-      }
-      const std::lock_guard held(shared);  // the line that is waited at
-      usleep(2'000);
-    }
-    std::unique_lock lock(asking);
-    asked.wait_for(lock, std::chrono::milliseconds(100), [] { return false; });
-  };
-  std::thread other(hammer, 1);
-  hammer(0);
-  other.join();
-}
-
-// The same with a lock made of a futex (Drepper, "Futexes are tricky") and with C11's, and a wait for work by std::atomic.
-void other_locks() {
-  struct FutexLock {
-    std::atomic<int> state{0};  // 1: held; 2: and somebody waits
-    void lock() {
-      int free = 0;
-      if (state.compare_exchange_strong(free, 1)) return;
-      while (state.exchange(2) != 0) syscall(SYS_futex, &state, FUTEX_WAIT_PRIVATE, 2, nullptr, nullptr, 0);
-    }
-    void unlock() {
-      if (state.exchange(0) == 2) syscall(SYS_futex, &state, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
-    }
-  };
-  static FutexLock by_hand;
-  static mtx_t c11;
-  mtx_init(&c11, mtx_plain);
-  static std::atomic<int> work{0};
-  const auto hammer = [] {
-    const auto hold = [](const auto& lock, const auto& unlock) {
-      const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(300);
-      while (std::chrono::steady_clock::now() < end) {
-        lock();
-        usleep(2'000);
-        unlock();
-        usleep(100);
-      }
-    };
-    hold([] { by_hand.lock(); }, [] { by_hand.unlock(); });
-    hold([] { mtx_lock(&c11); }, [] { mtx_unlock(&c11); });
-  };
-  std::thread worker([] { work.wait(0); });
-  std::thread other(hammer);
-  hammer();
-  other.join();
-  work = 1;
-  work.notify_one();
-  worker.join();
-}
-
-// What a preloaded library must not change about locks.
-void lock_results() {
-  pthread_mutexattr_t attributes;
-  pthread_mutexattr_init(&attributes);
-  pthread_mutex_t mutex;
-  pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_ERRORCHECK);
-  pthread_mutex_init(&mutex, &attributes);
-  if (pthread_mutex_lock(&mutex) != 0 || pthread_mutex_lock(&mutex) != EDEADLK || pthread_mutex_unlock(&mutex) != 0)
-    std::abort();
-  pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_RECURSIVE);
-  pthread_mutex_init(&mutex, &attributes);
-  for (int i = 0; i < 3; ++i)
-    if (pthread_mutex_lock(&mutex) != 0) std::abort();
-  for (int i = 0; i < 3; ++i)
-    if (pthread_mutex_unlock(&mutex) != 0) std::abort();
-  if (pthread_mutex_unlock(&mutex) != EPERM) std::abort();
-  pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_NORMAL);
-  pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
-  for (const bool is_held_at_first : {false, true}) {
-    pthread_mutex_init(&mutex, &attributes);
-    std::atomic<bool> has_it{false};
-    std::thread dies([&] {
-      pthread_mutex_lock(&mutex);
-      has_it = true;
-      if (is_held_at_first) usleep(50'000);
-    });
-    if (!is_held_at_first) dies.join();
-    while (!has_it) sched_yield();
-    if (pthread_mutex_lock(&mutex) != EOWNERDEAD || pthread_mutex_consistent(&mutex) != 0) std::abort();
-    pthread_mutex_unlock(&mutex);
-    if (is_held_at_first) dies.join();
-  }
-  pthread_rwlock_t rwlock = PTHREAD_RWLOCK_INITIALIZER;
-  if (pthread_rwlock_rdlock(&rwlock) != 0 || pthread_rwlock_rdlock(&rwlock) != 0) std::abort();
-  pthread_rwlock_unlock(&rwlock);
-  pthread_rwlock_unlock(&rwlock);
-  if (pthread_rwlock_wrlock(&rwlock) != 0 || pthread_rwlock_wrlock(&rwlock) != EDEADLK) std::abort();
-  const timespec past{};
-  sem_t semaphore;
-  sem_init(&semaphore, 0, 1);
-  errno = 0;
-  if (sem_wait(&semaphore) != 0 || errno != 0 || sem_timedwait(&semaphore, &past) != -1 || errno != ETIMEDOUT) std::abort();
-  pthread_mutex_t plain = PTHREAD_MUTEX_INITIALIZER;
-  pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
-  pthread_mutex_lock(&plain);
-  if (pthread_cond_timedwait(&condition, &plain, &past) != ETIMEDOUT) std::abort();
-  // A thread that is cancelled in a wait runs its destructors.
-  static std::atomic<int> cleaned{0};
-  for (const bool by_semaphore : {false, true}) {
-    pthread_t thread;
-    static sem_t* waits_for;
-    waits_for = by_semaphore ? &semaphore : nullptr;
-    pthread_create(
-        &thread, nullptr,
-        [](void*) -> void* {
-          struct Cleaner {
-            ~Cleaner() { ++cleaned; }
-          } cleaner;
-          std::mutex own;
-          std::unique_lock lock(own);
-          pthread_cond_t never = PTHREAD_COND_INITIALIZER;
-          if (waits_for != nullptr)
-            sem_wait(waits_for);
-          else
-            pthread_cond_wait(&never, own.native_handle());
-          return nullptr;
-        },
-        nullptr);
-    usleep(20'000);
-    pthread_cancel(thread);
-    pthread_join(thread, nullptr);
-  }
-  if (cleaned != 2) std::abort();
-}
-
 // Every entry point, with what each must keep to.
 void entries() {
   for (unsigned i = 0; i < 1000; ++i) {
@@ -280,19 +137,6 @@ void entries() {
   if (refused != nullptr) std::abort();
   void* untouched = &errno;
   if (posix_memalign(&untouched, 3, 10) != EINVAL || untouched != &errno) std::abort();
-}
-
-// Threads wait for the lock of a stream, which the C library takes for each character. Half a second.
-void stream() {
-  std::FILE* const file = std::fopen("/dev/null", "we");
-  const auto put = [file] {
-    const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(500);
-    while (std::chrono::steady_clock::now() < until)
-      for (int i = 0; i < 1000; ++i) std::putc('x', file);
-  };
-  std::thread threads[] = {std::thread(put), std::thread(put), std::thread(put)};
-  for (std::thread& thread : threads) thread.join();
-  std::fclose(file);
 }
 
 // A child that works on, and one that becomes another program.
@@ -499,44 +343,32 @@ void* volatile g_deep = nullptr;
 }  // namespace
 
 int main(int count, char** words) {
-  const std::string_view role = count > 1 ? words[1] : "";
-  if (role == "counts")
-    counts();
-  else if (role == "remote")
-    remote();
-  else if (role == "neighbours")
-    neighbours(16);
-  else if (role == "apart")
-    neighbours(64);
-  else if (role == "entries")
-    entries();
-  else if (role == "forks")
-    forks();
-  else if (role == "takes_numbers")
-    takes_numbers();
-  else if (role == "loses_recording")
-    loses_recording();
-  else if (role == "stream")
-    stream();
-  else if (role == "locks")
-    locks();
-  else if (role == "other_locks")
-    other_locks();
-  else if (role == "lock_results")
-    lock_results();
-  else if (role == "lines")
-    lines();
-  else if (role == "burst")
-    burst();
-  else if (role == "sizes")
-    sizes();
-  else if (role == "trampoline")
-    trampolines(false);
-  else if (role == "framed_trampoline")
-    trampolines(true);
-  else if (role == "impossible")
-    impossible();
-  else
-    return 2;
-  std::puts("ok");
+  const struct {
+    std::string_view name;
+    void (*play)();
+  } roles[] = {{"counts", counts},
+               {"remote", remote},
+               {"neighbours", [] { neighbours(16); }},
+               {"apart", [] { neighbours(64); }},
+               {"entries", entries},
+               {"forks", forks},
+               {"takes_numbers", takes_numbers},
+               {"loses_recording", loses_recording},
+               {"stream", stream},
+               {"locks", locks},
+               {"other_locks", other_locks},
+               {"lock_results", lock_results},
+               {"lines", lines},
+               {"burst", burst},
+               {"sizes", sizes},
+               {"trampoline", [] { trampolines(false); }},
+               {"framed_trampoline", [] { trampolines(true); }},
+               {"impossible", impossible}};
+  for (const auto& role : roles)
+    if (count > 1 && role.name == words[1]) {
+      role.play();
+      std::puts("ok");
+      return 0;
+    }
+  return 2;
 }
