@@ -12,7 +12,6 @@
 #include "lab/experiment/command.hpp"
 #include "lab/laboratory.hpp"
 #include "lab/scale/experiment.hpp"
-#include "lab/scale/results_json.hpp"
 #include "lab/scale/via_pool.hpp"
 
 namespace freehold::cli {

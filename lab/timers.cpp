@@ -11,7 +11,6 @@
 #include "lab/experiment/command.hpp"
 #include "lab/laboratory.hpp"
 #include "lab/timers/experiment.hpp"
-#include "lab/timers/results_json.hpp"
 
 namespace freehold::cli {
 namespace {

@@ -8,59 +8,28 @@
 namespace freehold::cli::scale {
 
 std::string_view name_of(Workload test) {
-  switch (test) {
-    case Workload::kCompute: return "compute";
-    case Workload::kAllocate: return "allocate";
-    case Workload::kMixed: return "mixed";
-    case Workload::kMemory: return "memory";
-    case Workload::kObject: return "object";
-    case Workload::kLocked: return "locked";
-    case Workload::kIsolation: return "isolation";
-    case Workload::kHandover: return "handover";
-  }
-  __builtin_unreachable();
+  constexpr std::string_view kNames[] = {"compute", "allocate", "mixed",     "memory",
+                                         "object",  "locked",   "isolation", "handover"};
+  return kNames[static_cast<std::size_t>(test)];
 }
 
 std::string_view name_of(Source source) {
-  switch (source) {
-    case Source::kMalloc: return "malloc";
-    case Source::kOwnerArticle: return "owner-article";
-    case Source::kOwnerMutex: return "owner-mutex";
-    case Source::kOwnerLockFree: return "owner-lock-free";
-  }
-  __builtin_unreachable();
+  constexpr std::string_view kNames[] = {"malloc", "owner-article", "owner-mutex", "owner-lock-free"};
+  return kNames[static_cast<std::size_t>(source)];
 }
 
 std::optional<Workload> workload_of(std::string_view name) { return value_of<Workload>(kWorkloads, name); }
 std::optional<Source> source_of(std::string_view name) { return value_of<Source>(kSources, name); }
 
 std::uint64_t operations_of(const Job& job) {
-  const std::uint64_t units = job.iterations * job.units;
-  switch (job.test) {
-    case Workload::kCompute: return units * kComputeRounds;
-    case Workload::kAllocate: return units * kListNodes;
-    case Workload::kMixed: return units * kMixedNodes;
-    case Workload::kMemory: return units * kMemoryWords;
-    case Workload::kObject:
-    case Workload::kLocked: return units * kListNodes;
-    case Workload::kIsolation: return units * kIsolationBlocks;
-    case Workload::kHandover: return units * kHandoverBlocks;
-  }
-  __builtin_unreachable();
+  constexpr std::uint64_t kOfAUnit[] = {kComputeRounds, kListNodes, kMixedNodes,      kMemoryWords,
+                                        kListNodes,     kListNodes, kIsolationBlocks, kHandoverBlocks};
+  return job.iterations * job.units * kOfAUnit[static_cast<std::size_t>(job.test)];
 }
 
 std::string_view operation_name(Workload test) {
-  switch (test) {
-    case Workload::kCompute: return "round";
-    case Workload::kAllocate:
-    case Workload::kMixed:
-    case Workload::kObject:
-    case Workload::kLocked: return "node";
-    case Workload::kMemory: return "word";
-    case Workload::kIsolation:
-    case Workload::kHandover: return "block";
-  }
-  __builtin_unreachable();
+  constexpr std::string_view kNames[] = {"round", "node", "node", "word", "node", "node", "block", "block"};
+  return kNames[static_cast<std::size_t>(test)];
 }
 
 std::vector<std::string> words_of(const Job& job) {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
-#include "lab/scale/results_json.hpp"
-
 #include <nlohmann/json.hpp>
 
 #include "cli/report/json.hpp"
-#include "lab/scale/page.hpp"
-#include "lab/scale/table.hpp"
+#include "cli/report/page.hpp"
+#include "lab/assets.hpp"
+#include "lab/scale/experiment.hpp"
 
 namespace freehold::cli::scale {
 namespace {
@@ -74,6 +73,15 @@ ordered_json results_json(const Results& results, const Verdict& verdict) {
                {"notes", notes_of(results)},
                {"series", list_json(results.series, [&](const Series& series) { return series_json(results, series); })}});
   return json;
+}
+
+std::string page_of(const ordered_json& results) {
+  return cli::page_of({.title = "Freehold: the scaling experiment",
+                       .brand = "Freehold · scaling experiment",
+                       .question = "Do threads scale like processes?",
+                       .sections = assets::scale_html,
+                       .script = assets::scale_js},
+                      results);
 }
 
 bool write_results(const ResultFiles& files, const Results& results) {

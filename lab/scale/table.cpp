@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: MIT
-#include "lab/scale/table.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 #include "cli/report/text_writer.hpp"
 #include "cli/support/failure.hpp"
 #include "cli/support/units.hpp"
+#include "lab/scale/experiment.hpp"
 
 namespace freehold::cli::scale {
 namespace {

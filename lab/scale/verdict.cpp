@@ -55,6 +55,13 @@ std::string speed_text(const Results& results, Cell cell) {
   return value ? fmt::format("{:.2f}", *value) : "?";
 }
 
+Claim unmeasured(std::string_view id, std::string statement) {
+  Claim claim;
+  claim.id = id;
+  claim.statement = std::move(statement);
+  return claim;
+}
+
 void decide(Claim& claim, const std::vector<double>& sets, double threshold, bool below_reproduces) {
   claim.ratio = median(sets);
   claim.least = std::ranges::min(sets);
@@ -72,13 +79,7 @@ Claim judge(const Results& results, Claim claim, const Cell& of, const Cell& to,
 Claim system_threads(const Results& results, std::size_t system, std::uint32_t n) {
   const Cell of{Workload::kAllocate, Mode::kThreads, system, n};
   const Cell control{Workload::kCompute, Mode::kThreads, system, n};
-  Claim claim{.id = "system-threads-degrade",
-              .statement = "threads on the system allocator degrade",
-              .outcome = {},
-              .figures = {},
-              .ratio = {},
-              .least = {},
-              .greatest = {}};
+  Claim claim = unmeasured("system-threads-degrade", "threads on the system allocator degrade");
   claim.figures = fmt::format("{} threads build and free lists {} times as fast as one, and compute {} times as fast", n,
                               speed_text(results, of), speed_text(results, control));
   return judge(results, claim, of, control, kScales, true);
@@ -87,26 +88,14 @@ Claim system_threads(const Results& results, std::size_t system, std::uint32_t n
 Claim processes(const Results& results, std::size_t system, std::uint32_t n) {
   const Cell of{Workload::kAllocate, Mode::kProcesses, system, n};
   const Cell control{Workload::kCompute, Mode::kProcesses, system, n};
-  Claim claim{.id = "processes-scale",
-              .statement = "processes scale",
-              .outcome = {},
-              .figures = {},
-              .ratio = {},
-              .least = {},
-              .greatest = {}};
+  Claim claim = unmeasured("processes-scale", "processes scale");
   claim.figures = fmt::format("{} processes build and free lists {} times as fast as one, and compute {} times as fast", n,
                               speed_text(results, of), speed_text(results, control));
   return judge(results, claim, of, control, kScales, false);
 }
 
 Claim freehold_threads(const Results& results, std::size_t system, std::optional<std::size_t> freehold, std::uint32_t n) {
-  Claim claim{.id = "freehold-threads-scale",
-              .statement = "Freehold's threads scale like processes",
-              .outcome = {},
-              .figures = {},
-              .ratio = {},
-              .least = {},
-              .greatest = {}};
+  Claim claim = unmeasured("freehold-threads-scale", "Freehold's threads scale like processes");
   if (!freehold) return claim;
   const Cell of{Workload::kAllocate, Mode::kThreads, *freehold, n};
   const Cell to{Workload::kAllocate, Mode::kProcesses, system, n};
@@ -127,13 +116,7 @@ bool has_pool(const Results& results) { return std::ranges::count(results.settin
 Claim pool(const Results& results, std::size_t system, std::optional<std::size_t> freehold, std::uint32_t n) {
   const Cell of{Workload::kAllocate, Mode::kPool, system, n};
   const Cell control{Workload::kCompute, Mode::kPool, system, n};
-  Claim claim{.id = "pool-scales",
-              .statement = "a pool of worker processes scales",
-              .outcome = {},
-              .figures = {},
-              .ratio = {},
-              .least = {},
-              .greatest = {}};
+  Claim claim = unmeasured("pool-scales", "a pool of worker processes scales");
   claim.figures = fmt::format(
       "{} threads that call a pool have lists built and freed {} times as fast as one, and compute "
       "{} times as fast",
@@ -150,13 +133,7 @@ Claim pool(const Results& results, std::size_t system, std::optional<std::size_t
 }
 
 Claim pool_unlocks(const Results& results, std::size_t system, std::uint32_t n) {
-  Claim claim{.id = "pool-unlocks",
-              .statement = "a pool frees a component from its own lock",
-              .outcome = {},
-              .figures = {},
-              .ratio = {},
-              .least = {},
-              .greatest = {}};
+  Claim claim = unmeasured("pool-unlocks", "a pool frees a component from its own lock");
   const Series* threads = results.find({Workload::kLocked, Mode::kThreads, system, n});
   const Series* pooled = results.find({Workload::kLocked, Mode::kPool, system, n});
   if (threads == nullptr || pooled == nullptr) return claim;
@@ -231,13 +208,8 @@ void note_busy_machine(const Results& results, std::vector<std::string>& notes) 
 }  // namespace
 
 std::string_view name_of(Outcome outcome) {
-  switch (outcome) {
-    case Outcome::kReproduced: return "reproduced";
-    case Outcome::kRefuted: return "refuted";
-    case Outcome::kUndecided: return "undecided";
-    case Outcome::kNotMeasured: return "not measured";
-  }
-  __builtin_unreachable();
+  constexpr std::string_view kNames[] = {"not measured", "reproduced", "refuted", "undecided"};
+  return kNames[static_cast<std::size_t>(outcome)];
 }
 
 Outcome decide(const std::vector<double>& ratios, double threshold, bool below_reproduces) {

@@ -6,37 +6,19 @@
 
 namespace freehold::cli::timers {
 std::string_view name_of(Trial test) {
-  switch (test) {
-    case Trial::kFreshRandom: return "fresh-random";
-    case Trial::kFreshAscending: return "fresh-ascending";
-    case Trial::kRandom: return "random";
-    case Trial::kAscending: return "ascending";
-    case Trial::kCancel: return "cancel";
-    case Trial::kRearm: return "rearm";
-    case Trial::kShared: return "shared";
-  }
-  __builtin_unreachable();
+  constexpr std::string_view kNames[] = {"fresh-random", "fresh-ascending", "random", "ascending",
+                                         "cancel",       "rearm",           "shared"};
+  return kNames[static_cast<std::size_t>(test)];
 }
 
 std::string_view name_of(Load load) {
-  switch (load) {
-    case Load::kAlone: return "alone";
-    case Load::kBusy: return "busy";
-    case Load::kHeap: return "heap";
-  }
-  __builtin_unreachable();
+  constexpr std::string_view kNames[] = {"alone", "busy", "heap"};
+  return kNames[static_cast<std::size_t>(load)];
 }
 
 std::string_view name_of(Phase phase) {
-  switch (phase) {
-    case Phase::kCreate: return "create";
-    case Phase::kSet: return "set";
-    case Phase::kCancel: return "cancel";
-    case Phase::kHandle: return "handle";
-    case Phase::kRearm: return "set-then-cancel";
-    case Phase::kAll: return "all";
-  }
-  __builtin_unreachable();
+  constexpr std::string_view kNames[] = {"create", "set", "cancel", "handle", "set-then-cancel", "all"};
+  return kNames[static_cast<std::size_t>(phase)];
 }
 
 std::optional<Trial> test_of(std::string_view name) { return value_of<Trial>(kTests, name); }

@@ -1,24 +1,19 @@
 // SPDX-License-Identifier: MIT
-#include "lab/timers/results_json.hpp"
-
 #include <nlohmann/json.hpp>
 
 #include "cli/report/json.hpp"
+#include "cli/report/page.hpp"
 #include "cli/support/statistics.hpp"
-#include "lab/timers/page.hpp"
-#include "lab/timers/table.hpp"
+#include "lab/assets.hpp"
+#include "lab/timers/experiment.hpp"
 
 namespace freehold::cli::timers {
 namespace {
 using nlohmann::ordered_json;
 
 std::string_view name_of_kind(Kind kind) {
-  switch (kind) {
-    case Kind::kOurs: return "ours";
-    case Kind::kLibrary: return "library";
-    case Kind::kBaseline: return "baseline";
-  }
-  __builtin_unreachable();
+  constexpr std::string_view kNames[] = {"ours", "library", "baseline"};
+  return kNames[static_cast<std::size_t>(kind)];
 }
 
 ordered_json sample_json(const std::optional<Sample>& sample, Trial test) {
@@ -105,6 +100,15 @@ ordered_json results_json(const Results& results) {
                {"notes", notes_of(results)},
                {"series", list_json(results.series, [&](const Series& series) { return series_json(results, series); })}});
   return json;
+}
+
+std::string page_of(const ordered_json& results) {
+  return cli::page_of({.title = "Freehold: the timers",
+                       .brand = "Freehold · timers",
+                       .question = "How much do timers cost, and which threads contend for them?",
+                       .sections = assets::timers_html,
+                       .script = assets::timers_js},
+                      results);
 }
 
 bool write_results(const ResultFiles& files, const Results& results) {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: MIT
-#include "lab/timers/table.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 
 #include "cli/report/text.hpp"
 #include "cli/report/text_writer.hpp"
+#include "lab/timers/experiment.hpp"
 
 namespace freehold::cli::timers {
 namespace {
