@@ -59,7 +59,6 @@ Seen look_at(const std::string& page, const View& view) {
                                  "--dump-dom",
                                  "--window-size=" + std::to_string(view.width) + ',' + std::to_string(view.height)};
   if (view.dark) words.insert(words.end(), {"--blink-settings=preferredColorScheme=0"});
-  if (!view.screenshot.empty()) words.push_back("--screenshot=" + view.screenshot);
   words.push_back("file://" + page);
   Process browser(words);
   const Ended ended = browser.wait(std::chrono::seconds(60));

@@ -16,7 +16,6 @@ struct View {
   unsigned width = 800;
   unsigned height = 600;
   bool dark = false;
-  std::string screenshot = {};  // a file for a picture of it; empty: none
 };
 
 [[nodiscard]] bool has_browser();

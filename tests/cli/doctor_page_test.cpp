@@ -2,8 +2,6 @@
 // The page of freehold doctor in a browser: it draws everything, complains about nothing, fetches nothing, and can be used.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
 #include "cli/doctor/page.hpp"
 #include "tests/cli/page_fixture.hpp"
 #include "tests/unit/cli/doctor_support.hpp"
@@ -112,25 +110,6 @@ TEST_F(DoctorPage, HostileNames_AreShownAsText) {
   EXPECT_EQ(told_by(seen), "0|12");
   EXPECT_EQ(count(seen.dom, "<img"), 0u);
   EXPECT_GT(count(seen.dom, "&lt;/script&gt;&lt;img src=x"), 20u);
-}
-
-// For people: FREEHOLD_TEST_PICTURES=/folder has pictures of the page, as it looks in the light, in the dark and on a phone.
-TEST_F(DoctorPage, Pictures_AreTakenForWhoAsks) {
-  const char* const to = std::getenv("FREEHOLD_TEST_PICTURES");
-  if (to == nullptr) GTEST_SKIP() << "nobody asks";
-  const std::string folder = to;
-  const Diagnosis d = diagnosis_with(Cause::kRemoteFrees, 40);
-  const std::string below =
-      "for (const id of ['verdict', 'steps', 'fixes', 'scaling', 'sites']) document.getElementById(id).remove(); return 0;";
-  for (const bool dark : {false, true}) {
-    const std::string name = folder + (dark ? "/dark" : "/light");
-    expect_quiet(look_at_page_of(d, {.width = 1280, .height = 2100, .dark = dark, .screenshot = name + ".png"}));
-    expect_quiet(
-        look_at_page_of(d, {.width = 1280, .height = 2100, .dark = dark, .screenshot = name + "-below.png"}, below));
-  }
-  expect_quiet(look_at_page_of(d, {.width = 500, .height = 2100, .dark = false, .screenshot = folder + "/phone.png"}));
-  expect_quiet(
-      look_at_page_of(d, {.width = 500, .height = 2100, .dark = true, .screenshot = folder + "/phone-below.png"}, below));
 }
 
 }  // namespace

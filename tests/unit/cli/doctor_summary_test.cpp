@@ -3,8 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 #include <sstream>
 
 #include "cli/doctor/summary.hpp"
@@ -24,7 +22,6 @@ TEST(DoctorSummary, OfADiagnosis_HasTheVerdictBeforeTheFigures) {
     ASSERT_NE(found, std::string::npos) << part << "\n" << text;
     at = found;
   }
-  if (std::getenv("FREEHOLD_TEST_SHOW") != nullptr) std::fputs(text.c_str(), stdout);
 }
 
 TEST(DoctorSummary, OfEveryCause_AboveTheLineIsAScreenAndNoMore) {
