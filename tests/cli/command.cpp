@@ -150,6 +150,21 @@ std::string content_of(const std::string& path) {
   return content.str();
 }
 
+std::vector<std::string> words_of(const std::string& line) {
+  std::istringstream in(line);
+  std::vector<std::string> words;
+  bool is_quoted = false;
+  for (std::string word; in >> word;) {
+    if (is_quoted)
+      words.back() += ' ' + word;
+    else
+      words.push_back(word);
+    is_quoted = std::ranges::count(words.back(), '\'') % 2 == 1;
+  }
+  for (std::string& word : words) std::erase(word, '\'');
+  return words;
+}
+
 long lines_of(const std::string& text) { return std::ranges::count(text, '\n'); }
 
 }  // namespace freehold::tests

@@ -70,6 +70,8 @@ class Folder {
   std::filesystem::path path_;
 };
 
+// "a 'b c' ''" as a shell splits it.
+std::vector<std::string> words_of(const std::string& line);
 std::string content_of(const std::string& path);
 // How many lines a text has: an error is one.
 long lines_of(const std::string& text);

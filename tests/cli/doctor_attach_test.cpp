@@ -115,26 +115,17 @@ TEST(DoctorAttach, ProcessThatCannotBeLookedAt_OneLine) {
   if (zombie == 0) ::_exit(0);
   siginfo_t info{};
   ::waitid(P_PID, static_cast<id_t>(zombie), &info, WEXITED | WNOWAIT);
-  const std::vector<std::pair<std::vector<std::string>, std::string>> table{
-      {{"attach", "4194303"}, "there is no process"},
-      {{"--attach", "4194303"}, "there is no process"},
-      {{"attach", std::to_string(zombie)}, "has ended already"},
-      {{"attach", "0"}, "is not a number"},
-      {{"attach", "-5"}, "-5"},
-      {{"attach", "init"}, "is not a number"},
-      {{"attach"}, "which process"},
-      {{"attach", "1", "--for", "soon"}, "is not a time"},
-      {{"attach", "1", "--json", "/no/such/folder/x"}, "cannot write"},
-      {{"attach", "1", "2"}, ""},
-  };
-  for (auto [arguments, words] : table) {
-    const std::string what = arguments.back();
-    arguments.insert(arguments.begin(), "doctor");
-    const Ended ended = freehold(arguments);
-    EXPECT_TRUE(ended.exited_with(2)) << what << ' ' << ended.status;
-    EXPECT_EQ(lines_of(ended.err), 1) << ended.err;
-    EXPECT_NE(ended.err.find(words), std::string::npos) << ended.err;
-  }
+  const std::vector<std::pair<std::string, std::string>> table{{"attach 4194303", "there is no process"},
+                                                               {"--attach 4194303", "there is no process"},
+                                                               {"attach " + std::to_string(zombie), "has ended already"},
+                                                               {"attach 0", "is not a number"},
+                                                               {"attach -5", "-5"},
+                                                               {"attach init", "is not a number"},
+                                                               {"attach", "which process"},
+                                                               {"attach 1 --for soon", "is not a time"},
+                                                               {"attach 1 --json /no/such/folder/x", "cannot write"},
+                                                               {"attach 1 2", ""}};
+  for (const auto& [line, words] : table) expect_refused(freehold(words_of("doctor " + line)), words);
   ::waitpid(zombie, nullptr, 0);
 }
 

@@ -347,23 +347,19 @@ TEST(HeapCommand, BadInput_OneLine) {
   expect_refused(freehold({"heap", "show", folder / "none"}), "No such file");
   expect_refused(freehold({"heap", "show", "--top", "x", folder / "none"}), "--top");
   expect_refused(freehold({"heap", "diff", folder / "none"}), "two files");
-  std::ofstream(folder / "empty").flush();
-  expect_refused(freehold({"heap", "show", folder / "empty"}), "not a heap profile");
-  std::ofstream(folder / "other") << "hello\n";
-  expect_refused(freehold({"heap", "show", folder / "other"}), "not a heap profile");
-  std::ofstream(folder / "cut") << "freehold heap profile 1\npid 12\nnow 1 16 40";
-  expect_refused(freehold({"heap", "show", folder / "cut"}), "cut off");
-  std::ofstream(folder / "no-map") << "freehold heap profile 1\npid 12\n";
-  expect_refused(freehold({"heap", "show", folder / "no-map"}), "no memory map");
-  std::ofstream(folder / "damaged") << "freehold heap profile 1\npid 12\nnow 1 x 40 5\nmaps\n";
-  expect_refused(freehold({"heap", "show", folder / "damaged"}), "damaged");
-  std::ofstream(folder / "cut-map") << "freehold heap profile 1\npid 12\nmaps\n";
-  expect_refused(freehold({"heap", "show", folder / "cut-map"}), "cut off");
-  std::ofstream(folder / "negative.json")
-      << R"({"format": "freehold-heap-profile", "version": 1, "program": "p", "pid": 1, "distance_bytes": -5})";
-  expect_refused(freehold({"heap", "show", folder / "negative.json"}), "distance_bytes is no count");
-  std::ofstream(folder / "json") << "{\"format\": \"freehold-heap-profile\", \"version\": 1}";
-  expect_refused(freehold({"heap", "show", folder / "json"}), "damaged");
+  const std::string raw = "freehold heap profile 1\npid 12\n";
+  for (const auto& [text, why] :
+       {std::pair(std::string(), "not a heap profile"),
+        {"hello\n", "not a heap profile"},
+        {"{}", "not a heap profile"},
+        {raw + "now 1 16 40", "cut off"},
+        {raw, "no memory map"},
+        {raw + "now 1 x 40 5\nmaps\n", "damaged"},
+        {raw + "maps\n", "cut off"},
+        {R"({"format": "freehold-heap-profile", "version": 1})", "damaged"},
+        {R"({"format": "freehold-heap-profile", "version": 1, "program": "p", "pid": 1, "distance_bytes": -5})",
+         "distance_bytes is no count"}})
+    expect_refused(freehold({"heap", "show", folder.file("bad", text)}), why);
   ASSERT_TRUE(freehold({"heap", "profile", "--output", folder / "x.pb.gz", "--", "true"}).exited_with(0));
   expect_refused(freehold({"heap", "show", folder / "x.pb.gz"}), "'heap show' reads what --format json writes");
   const std::string head = R"({"format": "freehold-heap-profile", "version": 1, "pid": 1, "distance_bytes": 5, )";
@@ -377,8 +373,6 @@ TEST(HeapCommand, BadInput_OneLine) {
     expect_refused(ended, why);
     EXPECT_EQ(ended.err.find("json.exception"), std::string::npos) << ended.err;
   }
-  std::ofstream(folder / "other.json") << "{}";
-  expect_refused(freehold({"heap", "show", folder / "other.json"}), "not a heap profile");
 }
 
 }  // namespace

@@ -17,81 +17,35 @@ namespace {
 using nlohmann::json;
 using Words = std::vector<std::string>;
 
-void expect_refused(const std::string& experiment, Words words) {
-  SCOPED_TRACE(experiment + ' ' + words.front());
-  words.insert(words.begin(), experiment);
-  tests::expect_refused(freehold(words), "");
+void expect_refused(const std::string& line) {
+  SCOPED_TRACE(line);
+  tests::expect_refused(freehold(words_of(line)), "");
 }
 
 TEST(Lab, BadArguments_OneLineAndExit2) {
-  const std::map<std::string, std::vector<Words>> bad{
+  const std::map<std::string, std::vector<std::string>> bad{
       {"scale",
-       {{"--workers", "0"},
-        {"--workers", "1,,2"},
-        {"--workers", ""},
-        {"--workers", "many"},
-        {"--iterations", "0"},
-        {"--iterations", "2"},
-        {"--iterations", "-24"},
-        {"--repeat", "1e3"},
-        {"--time", "0"},
-        {"--tests", "dance"},
-        {"--mode", "fibers"},
-        {"--mode", "processes", "--tests", "handover"},
-        {"--via", "telepathy"},
-        {"--via", "pool", "--workers", "1024", "--iterations", "1024"},
-        {"--allocators", "nomalloc"},
-        {"--allocators", "/no/lib"},
-        {"--allocators", ""},
-        {"--allocators", "system,system"}}},
+       {"--workers 0", "--workers 1,,2", "--workers ''", "--workers many", "--iterations 0", "--iterations 2",
+        "--iterations -24", "--repeat 1e3", "--time 0", "--tests dance", "--mode fibers",
+        "--mode processes --tests handover", "--via telepathy", "--via pool --workers 1024 --iterations 1024",
+        "--allocators nomalloc", "--allocators /no/lib", "--allocators ''", "--allocators system,system"}},
       {"pools",
-       {{"--pools", "no-such-pool"},
-        {"--pools", ""},
-        {"--pools", "baseline", "--tests", "ring"},
-        {"--tests", "dance"},
-        {"--contexts", "fresh,,full"},
-        {"--threads", "0"},
-        {"--operations", "many"},
-        {"--operations", "-1"},
-        {"--slot-bytes", "1"},
-        {"--time", "0"},
-        {"--crc-threads", "1"},
-        {"--crc-pools", "0"},
-        {"--crc-reads", "0"}}},
+       {"--pools no-such-pool", "--pools ''", "--pools baseline --tests ring", "--tests dance", "--contexts fresh,,full",
+        "--threads 0", "--operations many", "--operations -1", "--slot-bytes 1", "--time 0", "--crc-threads 1",
+        "--crc-pools 0", "--crc-reads 0"}},
       {"timers",
-       {{"--timers", "no-such-queue"},
-        {"--timers", ""},
-        {"--timers", "libuv", "--tests", "shared"},
-        {"--tests", "dance"},
-        {"--loads", "alone,,heap"},
-        {"--loads", "heap", "--background", "0"},
-        {"--count", "0"},
-        {"--live", "many"},
-        {"--users", "0"},
-        {"--background", "-1"},
-        {"--time", "0"}}},
-      {"articles", {{"--articles", "6"}, {"--articles", "0"}, {"--articles", ""}, {"--articles", "1,,2"}}},
+       {"--timers no-such-queue", "--timers ''", "--timers libuv --tests shared", "--tests dance", "--loads alone,,heap",
+        "--loads heap --background 0", "--count 0", "--live many", "--users 0", "--background -1", "--time 0"}},
+      {"articles", {"--articles 6", "--articles 0", "--articles ''", "--articles 1,,2"}},
       {"simulate",
-       {{"--workload", "dance"},
-        {"--workload", ""},
-        {"--size", "0"},
-        {"--size", "1048577"},
-        {"--size", "64,,16"},
-        {"--cores", "0"},
-        {"--cores", "257"},
-        {"--cores", "few"},
-        {"--quantum", "0"},
-        {"--pairs", "0"},
-        {"--pairs", "-1"},
-        {"--places", "0"},
-        {"--places", "all"}}}};
+       {"--workload dance", "--workload ''", "--size 0", "--size 1048577", "--size 64,,16", "--cores 0", "--cores 257",
+        "--cores few", "--quantum 0", "--pairs 0", "--pairs -1", "--places 0", "--places all"}}};
   for (const auto& [experiment, each] : bad) {
-    for (const Words& words : each) expect_refused(experiment, words);
-    for (const Words& words : {Words{"--bogus"}, Words{"stray"}, Words{"--json"}, Words{"--json", "/no/such/folder/x"}})
-      expect_refused(experiment, words);
+    for (const std::string& words : each) expect_refused(experiment + ' ' + words);
+    for (const char* words : {" --bogus", " stray", " --json", " --json /no/such/folder/x"})
+      expect_refused(experiment + words);
     if (experiment == "simulate") continue;  // it has no sets and no page
-    for (const Words& words : {Words{"--repeat", "0"}, Words{"--html", "/"}, Words{"--html", "-"}})
-      expect_refused(experiment, words);
+    for (const char* words : {" --repeat 0", " --html /", " --html -"}) expect_refused(experiment + words);
   }
 }
 

@@ -203,30 +203,26 @@ TEST(Stats, ProcessThatCannotBeRead_OneLineWithTheWayOut) {
 }
 
 TEST(Stats, BadArguments_OneLine) {
-  const std::vector<std::pair<std::vector<std::string>, std::string>> table{
-      {{}, "which process"},
-      {{"0"}, "is not a number"},
-      {{"init"}, "is not a number"},
-      {{"99999999999"}, "is not a number"},
-      {{"1", "--json", "-", "--prometheus"}, "not both"},
-      {{"1", "--json", "/no/such/folder/x"}, "cannot write"},
-      {{"1", "--json", "/tmp/x", "--watch", "1"}, "--json - prints a line for each"},
-      {{"1", "--prometheus", "--watch", "1"}, "one moment"},
-      {{"1", "--count", "3"}, "needs --watch"},
-      {{"1", "--watch", "soon"}, "is no number of seconds"},
-      {{"1", "--watch", "0"}, "is no number of seconds"},
-      {{"1", "--watch", "nan"}, "is no number of seconds"},
-      {{"1", "--watch", "1x"}, "is no number of seconds"},
-      {{"1", "--watch"}, "--watch"},
-      {{"1", "--watch", "1", "--count", "0"}, "is not a number"},
-      {{"1", "--such"}, "--such"},
-      {{"1", "2"}, "2"},
-  };
-  for (std::size_t i = 0; i < table.size(); ++i) {
-    std::vector<std::string> words = table[i].first;
-    words.insert(words.begin(), "stats");
-    SCOPED_TRACE(i);
-    expect_refused(freehold(words), table[i].second);
+  const std::pair<const char*, const char*> table[] = {{"", "which process"},
+                                                       {"0", "is not a number"},
+                                                       {"init", "is not a number"},
+                                                       {"99999999999", "is not a number"},
+                                                       {"1 --json - --prometheus", "not both"},
+                                                       {"1 --json /no/such/folder/x", "cannot write"},
+                                                       {"1 --json /tmp/x --watch 1", "--json - prints a line for each"},
+                                                       {"1 --prometheus --watch 1", "one moment"},
+                                                       {"1 --count 3", "needs --watch"},
+                                                       {"1 --watch soon", "is no number of seconds"},
+                                                       {"1 --watch 0", "is no number of seconds"},
+                                                       {"1 --watch nan", "is no number of seconds"},
+                                                       {"1 --watch 1x", "is no number of seconds"},
+                                                       {"1 --watch", "--watch"},
+                                                       {"1 --watch 1 --count 0", "is not a number"},
+                                                       {"1 --such", "--such"},
+                                                       {"1 2", "2"}};
+  for (const auto& [line, words] : table) {
+    SCOPED_TRACE(line);
+    expect_refused(freehold(words_of(std::string("stats ") + line)), words);
   }
 }
 

@@ -156,44 +156,18 @@ TEST(Workers, MaxTasks_ReplacesWorkers) {
 
 TEST(Workers, BadArguments_OneLineAndExit2) {
   const Folder folder;
-  const std::string tasks = folder.file("tasks", "a\n");
-  const std::string text = folder.file("text.so", "no component");
-  const std::string so = component();
-  const std::vector<std::vector<std::string>> bad{
-      {"--tasks", tasks},
-      {"--component", so},
-      {"--component", so, "--command", "x", "--tasks", tasks},
-      {"--component", so, "--tasks", folder / "missing"},
-      {"--component", so, "--tasks", "/"},
-      {"--component", folder / "missing.so", "--tasks", tasks},
-      {"--component", text, "--tasks", tasks},
-      {"--component", built("libpreloadable.so"), "--tasks", tasks},  // no component
-      {"--component", "/", "--tasks", tasks},
-      {"--component", so, "--tasks", tasks, "--retry-codes", "7"},
-      {"--component", so, "--tasks", tasks, "--retries", "2", "--retry-codes", "1,2,3,4,5"},
-      {"--component", so, "--tasks", tasks, "--retries", "2", "--retry-codes", "x"},
-      {"--command", " ", "--tasks", tasks},
-      {"--command", "/bin/false", "--tasks", tasks},
-      {"--command", folder / "missing", "--tasks", tasks},
-      {"--component", so, "--tasks", tasks, "--workers", "0"},
-      {"--component", so, "--tasks", tasks, "--workers", "many"},
-      {"--component", so, "--tasks", tasks, "--entries", "0"},
-      {"--component", so, "--tasks", tasks, "--limit", "-1"},
-      {"--component", so, "--tasks", tasks, "--attempts", "1000"},
-      {"--component", so, "--tasks", tasks, "--max-rss", "1.5"},
-      {"--component", so, "--tasks", tasks, "--json", "/no/such/folder/x"},
-      {"--component", so, "--tasks", tasks, "--json", "-"},  // the outputs' place
-      {"--bogus"},
-      {"stray"},
-  };
-  for (std::vector<std::string> arguments : bad) {
-    arguments.insert(arguments.begin(), "workers");
-    const Ended ended = freehold(arguments);
-    EXPECT_TRUE(ended.exited_with(2)) << arguments.back() << ' ' << ended.status;
-    EXPECT_EQ(ended.out, "");
-    EXPECT_EQ(lines_of(ended.err), 1) << ended.err;
-    EXPECT_EQ(ended.err.rfind("freehold: ", 0), 0u) << ended.err;
-  }
+  const std::string some = "--tasks " + folder.file("tasks", "a\n"), so = "--component " + component();
+  const std::string text = folder.file("text.so", "no component"), missing = folder / "missing";
+  for (const std::string& line : std::vector<std::string>{
+           some, so, so + " --command x " + some, so + " --tasks " + missing, so + " --tasks /",
+           "--component " + missing + ' ' + some, "--component " + text + ' ' + some,
+           "--component " + built("libpreloadable.so") + ' ' + some, "--component / " + some, "--command ' ' " + some,
+           "--command /bin/false " + some, "--command " + missing + ' ' + some, "--bogus", "stray"})
+    expect_refused(freehold(words_of("workers " + line)), "");
+  for (const std::string option : {"--retry-codes 7", "--retries 2 --retry-codes 1,2,3,4,5", "--retries 2 --retry-codes x",
+                                   "--workers 0", "--workers many", "--entries 0", "--limit -1", "--attempts 1000",
+                                   "--max-rss 1.5", "--json /no/such/folder/x", "--json -"})  // the outputs' place
+    expect_refused(freehold(words_of("workers " + so + ' ' + some + ' ' + option)), "");
 }
 
 TEST(Workers, TasksTypedOnATerminal_AnsweredOneByOne) {

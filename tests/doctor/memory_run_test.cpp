@@ -26,22 +26,6 @@ std::vector<std::string> commands_of_page() {
   return commands;
 }
 
-// As a shell would split them, with single quotes.
-std::vector<std::string> words_of(const std::string& command) {
-  std::istringstream in(command);
-  std::vector<std::string> words;
-  bool is_quoted = false;
-  for (std::string word; in >> word;) {
-    if (is_quoted)
-      words.back() += ' ' + word;
-    else
-      words.push_back(word);
-    is_quoted = std::ranges::count(words.back(), '\'') % 2 == 1;
-  }
-  for (std::string& word : words) std::erase(word, '\'');
-  return words;
-}
-
 TEST(DoctorMemory, CommandsOfThePage_SayWhatTheProgramHolds) {
   const Folder folder;
   const auto commands = commands_of_page();

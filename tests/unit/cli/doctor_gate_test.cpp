@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 #include <random>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -137,36 +138,11 @@ TEST(DoctorCondition, NotUnderstood_OneLineWithTheWayOut) {
 // VerdictText of the grammar and rubbish, thrown together: it is understood, or refused in one line, and never anything
 // else.
 TEST(DoctorCondition, Rubbish_UnderstoodOrRefused) {
-  const std::vector<std::string> pieces{"allocator",
-                                        "lost",
-                                        "gain",
-                                        "(freehold)",
-                                        "(",
-                                        ")",
-                                        ">",
-                                        "<=",
-                                        "==",
-                                        "10%",
-                                        "1.5",
-                                        "0",
-                                        "cause",
-                                        "lock",
-                                        "and",
-                                        "or",
-                                        "not",
-                                        "!",
-                                        "&&",
-                                        "noisy",
-                                        "failed",
-                                        " ",
-                                        "%",
-                                        "\"",
-                                        "9e99",
-                                        ".",
-                                        "-",
-                                        "x",
-                                        std::string(1, '\0'),
-                                        "\xc3\xa4"};
+  std::istringstream text_of_pieces(
+      "allocator lost gain (freehold) ( ) > <= == 10% 1.5 0 cause lock and or not ! && noisy failed % \" 9e99 . - x "
+      "\xc3\xa4");
+  std::vector<std::string> pieces{" ", std::string(1, '\0')};
+  for (std::string piece; text_of_pieces >> piece;) pieces.push_back(piece);
   std::mt19937 random(13);
   int understood = 0;
   for (int i = 0; i < 20'000; ++i) {
