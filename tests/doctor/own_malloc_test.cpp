@@ -92,17 +92,6 @@ TEST(OwnMalloc, SharedLibrary_IsReached) {
   if (seen == 0) GTEST_SKIP() << "no allocator is installed";
 }
 
-TEST(OwnMalloc, Python_HasASwitch) {
-  const std::string python = FREEHOLD_PYTHON;
-  if (!fs::exists(python)) GTEST_SKIP() << "no Python";
-  const auto all = own_mallocs({fs::canonical(python)});
-  const OwnMalloc* const own = find(all, "CPython's allocator");
-  if (own == nullptr) GTEST_SKIP() << python << " has its interpreter in a library";
-  ASSERT_TRUE(own->use_malloc);
-  EXPECT_EQ(own->use_malloc->first, "PYTHONMALLOC");
-  EXPECT_GE(own->functions.size(), 4u);
-}
-
 // Python 3.13 and later have mimalloc built in, but use it only where threads are free, or if PYTHONMALLOC says so.
 TEST(OwnMalloc, PythonWithTheLock_MimallocIsNotItsAllocator) {
   const auto all = own_mallocs({FREEHOLD_PYTHON_NAMES});
@@ -119,14 +108,6 @@ TEST(OwnMalloc, FreeThreadedPython_HasNoSwitch) {
   EXPECT_FALSE(all.front().use_malloc);
   EXPECT_FALSE(all.front().is_reached);
   EXPECT_EQ(all.front().functions.size(), 1u) << "what others call passes through it, too";
-}
-
-TEST(OwnMalloc, GoProgram_IsFound) {
-  const std::string go = FREEHOLD_GO;
-  if (!fs::exists(go)) GTEST_SKIP() << "no Go";
-  EXPECT_TRUE(is_go_program(go));
-  EXPECT_NE(find(own_mallocs({go}), "Go's allocator"), nullptr);
-  EXPECT_FALSE(is_go_program(fs::read_symlink("/proc/self/exe")));
 }
 
 TEST(OwnMalloc, LibC_HasTheFunctionsOfMalloc) {

@@ -54,23 +54,6 @@ class Folder {
   fs::path path_;
 };
 
-TEST(Program, True_EndsWellAndIsTimed) {
-  const auto done = run({.file = "/bin/true", .arguments = {"true"}}, {}, 20, host());
-  EXPECT_EQ(done.ending, Ending::kEnded);
-  EXPECT_EQ(failure_of(done, 20), "");
-  EXPECT_GT(done.trial.wall_s, 0);
-  EXPECT_LT(done.trial.wall_s, 10);
-  EXPECT_GT(done.trial.peak_rss_bytes, 100'000u);
-}
-
-TEST(Program, Crash_SignalInWords) { EXPECT_EQ(failure_of(run_shell("kill -SEGV $$"), 20), "SIGSEGV"); }
-
-TEST(Program, Missing_IsNotStarted) {
-  const auto done = run({.file = "/no/such/program", .arguments = {"x"}}, {}, 20, host());
-  EXPECT_EQ(done.ending, Ending::kNotStarted);
-  EXPECT_EQ(done.why, "No such file or directory");
-}
-
 TEST(Child, ProgramThatCannotBeExecuted_LeavesNoZombie) {
   const Host here = host();
   const Command command{.file = "/no/such/program", .arguments = {"x"}};
@@ -218,19 +201,6 @@ TEST(Program, CpuTime_CountsChildrenThatWereWaitedFor) {
   const auto done = run_shell("sh -c 'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done'; exit 0");
   EXPECT_GT(done.trial.cpu_s(), 0.02);
   EXPECT_LT(done.trial.cpu_s(), done.trial.wall_s * 1.5 + 0.1);
-}
-
-TEST(Service, LoadIsTimed_ProgramIsEnded) {
-  Service service{.ready = "test -e \"$0\"", .ready_after_s = 0, .load = "sleep 0.2; echo done 5", .seconds = 0};
-  const Folder folder;
-  const std::string mark = folder.path() / "ready";
-  service.ready = "test -e " + mark;
-  const auto done = run_service(shell("sleep 0.2; touch " + mark + "; exec sleep 60"), {}, service, 30, host());
-  EXPECT_EQ(done.ending, Ending::kEnded);
-  EXPECT_EQ(failure_of(done, 30), "");
-  EXPECT_EQ(done.output, "done 5\n");
-  EXPECT_GE(done.trial.wall_s, 0.2);
-  EXPECT_LT(done.trial.wall_s, 5);
 }
 
 TEST(Service, TimeIsUp_LoadIsEndedAndItsOutputKept) {

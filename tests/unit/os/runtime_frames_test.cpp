@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Call stacks through code that the test makes at run time, without unwind information. The oracle: which functions and
-// which pieces of code call each other; and that no frame pointer, whatever it is, makes the walk read what is not there.
+// Call stacks through code that the test makes at run time, without unwind information: no frame pointer, whatever it is,
+// makes the walk read what is not there. Stacks that go on: tests/cli/heap_test.cpp, tests/doctor/probe_test.cpp.
 #include "freehold/os/runtime_frames.hpp"
 
 #include <gtest/gtest.h>
@@ -72,10 +72,6 @@ class Code {
   unsigned char* at_;
 };
 
-// push %rbp; mov %rsp,%rbp; sub $32,%rsp; ... leave; ret
-Code framed(Function target) { return {{0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xec, 0x20}, target, {0xc9, 0xc3}}; }
-// sub $8,%rsp; ... add $8,%rsp; ret
-Code plain(Function target) { return {{0x48, 0x83, 0xec, 0x08}, target, {0x48, 0x83, 0xc4, 0x08, 0xc3}}; }
 // push %rbp; mov $frame,%rbp; ... nop; pop %rbp; ret: the frame pointer is any number.
 Code with_frame_pointer(std::uintptr_t frame, Function target) {
   const auto byte = [frame](int i) { return static_cast<unsigned char>(frame >> 8 * i); };
@@ -93,60 +89,13 @@ Code with_frame_pointer_and_rbx(std::uintptr_t frame, unsigned char rbx, Functio
           {0x59, 0x5b, 0x5d, 0xc3}};
 }
 
-template <class F>
-bool lies_in(const void* address, F* function) {
-  const auto at = reinterpret_cast<std::uintptr_t>(address), begin = reinterpret_cast<std::uintptr_t>(function);
-  return at >= begin && at < begin + 256;
-}
-
 class RuntimeCode : public testing::Test {
  protected:
   void SetUp() override {
     if (!prepare_call_stacks()) GTEST_SKIP() << "no unwinder";
     if (!RuntimeFrames::are_supported()) GTEST_SKIP() << "stacks end at such code on this machine";
   }
-  // The number of the first frame from `from` on that is in the code; kDepth: there is none.
-  static unsigned find(const Stack& stack, const Code& code, unsigned from = 0) {
-    for (unsigned i = from; i < stack.count; ++i)
-      if (code.has(stack.addresses[i])) return i;
-    return kDepth;
-  }
 };
-
-TEST_F(RuntimeCode, WithFramePointer_StackGoesOnBehindIt) {
-  const Code code = framed(captures);
-  Stack stack, without;
-  outer(code.function(), stack);
-  outer(captures, without);
-  const unsigned at = find(stack, code);
-  ASSERT_LT(at + 1, stack.count);
-  EXPECT_TRUE(lies_in(stack.addresses[0], captures));
-  EXPECT_TRUE(lies_in(stack.addresses[at + 1], outer));
-  EXPECT_EQ(stack.count, without.count + 1) << "the rest of the stack is the same";
-  EXPECT_TRUE(std::equal(stack.addresses + at + 3, stack.addresses + stack.count, without.addresses + at + 2));
-}
-
-TEST_F(RuntimeCode, TrampolineWithoutFramePointer_StackGoesOnBehindIt) {
-  const Code code = plain(captures);
-  Stack stack, without;
-  outer(code.function(), stack);
-  outer(captures, without);
-  const unsigned at = find(stack, code);
-  ASSERT_LT(at + 1, stack.count);
-  EXPECT_TRUE(lies_in(stack.addresses[at + 1], outer));
-  EXPECT_EQ(stack.count, without.count + 1);
-}
-
-TEST_F(RuntimeCode, CallsCode_EveryPieceIsAFrame) {
-  const Code inner = framed(captures), middle = framed(inner.function()), first = framed(middle.function());
-  Stack stack;
-  outer(first.function(), stack);
-  const unsigned at = find(stack, inner);
-  ASSERT_LT(at + 3, stack.count);
-  EXPECT_TRUE(middle.has(stack.addresses[at + 1]));
-  EXPECT_TRUE(first.has(stack.addresses[at + 2]));
-  EXPECT_TRUE(lies_in(stack.addresses[at + 3], outer));
-}
 
 void expect_end_at(const Code& code, Stack& stack) {
   outer(code.function(), stack);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Pools by name: who may take a name, and who is believed to serve it.
+// Who is believed to serve a pool's name. Names that are taken or none: cli.workers.
 #include "freehold/process/named_socket.hpp"
 
 #include <gtest/gtest.h>
@@ -15,27 +15,11 @@
 namespace freehold::process {
 namespace {
 
-std::string own_name(const char* name) { return name + std::to_string(::getpid()); }
-
-TEST(NamedSocket, NoNameOrATakenOne_Refused) {
-  for (const std::string& name : {std::string(), std::string("a b"), std::string("a/b"), std::string(65, 'x')}) {
-    const NamedSocket refused(name);
-    EXPECT_FALSE(refused.ok()) << name;
-    EXPECT_NE(refused.error().find("is no name for a pool"), std::string::npos) << refused.error();
-  }
-  const std::string name = own_name("taken-");
-  const NamedSocket first(name);
-  ASSERT_TRUE(first.ok()) << first.error();
-  const NamedSocket second(name);
-  EXPECT_FALSE(second.ok());
-  EXPECT_EQ(second.error(), "another process serves a pool of the name " + name + " already");
-}
-
 // Any user may take an abstract name.
 TEST(NamedSocket, AnotherUserServesTheName_NotBelieved) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can be another user";
   constexpr uid_t kNobody = 65534;
-  const std::string name = own_name("foreign-");
+  const std::string name = "foreign-" + std::to_string(::getpid());
   const std::string path = "freehold-pool/0/" + name;
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
