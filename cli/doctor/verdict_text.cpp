@@ -19,11 +19,17 @@ constexpr double kNotWorthTrying = 0.03;  // faster at most: nobody needs to try
 
 // ---- what any allocator could do
 
-std::string bound_of(const Verdict& verdict) {
+std::string_view source_of_bound(const Diagnosis& diagnosis) {
+  return diagnosis.experiment.delayed.empty() ? "as malloc's recorded share of its time says"
+                                              : "found by making malloc and free slower";
+}
+
+std::string bound_of(const Diagnosis& diagnosis) {
+  const Verdict& verdict = diagnosis.verdict;
   if (!verdict.most_gain) return {};
   const double most = verdict.most_gain->high - 1;
-  std::string text = fmt::format("No allocator can make it more than {} faster, found by making malloc and free slower",
-                                 percent_text(std::max(most, 0.01)));
+  std::string text = fmt::format("No allocator can make it more than {} faster, {}", percent_text(std::max(most, 0.01)),
+                                 source_of_bound(diagnosis));
   if (most <= kNotWorthTrying) text += ": there is no need to try others";
   return text + '.';
 }
@@ -181,7 +187,7 @@ VerdictText verdict_text_of(const Diagnosis& diagnosis) {
   text.headline = headline_of(diagnosis);
   if (!own_failure(diagnosis.experiment)) {
     text.because = evidence_of(diagnosis);
-    text.bound = bound_of(diagnosis.verdict);
+    text.bound = bound_of(diagnosis);
     text.tried = tried_of(diagnosis);
   }
   text.advice = advice_of(diagnosis);

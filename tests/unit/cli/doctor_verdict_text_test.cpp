@@ -51,6 +51,16 @@ TEST(VerdictText, OfEveryCause_SayFirstWhetherItIsTheAllocator) {
   }
 }
 
+TEST(VerdictText, Bound_SaysHowItWasFound) {
+  Diagnosis d = diagnosis_with(Cause::kOwnLock);
+  d.verdict.most_gain = Estimate{1, 1.1, 1.2};
+  EXPECT_EQ(verdict_text_of(d).bound,
+            "No allocator can make it more than 20% faster, found by making malloc and free slower.");
+  d.experiment.delayed.clear();
+  EXPECT_EQ(verdict_text_of(d).bound,
+            "No allocator can make it more than 20% faster, as malloc's recorded share of its time says.");
+}
+
 // Ctrl-C, or the end of the budget, before the program ran on one CPU: the machine has several all the same.
 TEST(VerdictText, EndedBeforeTheSecondSetting_SayThatNotThatThereIsOneCpu) {
   Diagnosis d = diagnosis_with(Cause::kUndecided);
