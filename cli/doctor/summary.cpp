@@ -24,6 +24,12 @@ using namespace freehold::doctor;
 constexpr std::size_t kColumns = 5;  // settings side by side
 constexpr std::size_t kRows = 8;     // call sites, and of each of the other lists
 constexpr std::size_t kLongestName = 34;
+
+// Without the explanation, which stands in the sentences above the tables.
+std::string column_name(const Variant& variant) {
+  const std::string text = text_of(variant);
+  return text.substr(0, text.find(" ("));
+}
 constexpr std::string_view kAnonymous = "(anonymous namespace)::";
 
 // In characters, not bytes.
@@ -108,7 +114,7 @@ class Summary {
     for (const Fix* fix : best_first(of_.verdict)) {
       const bool measured = fix->gain.value > 0;
       print("{}{:>6}  {}{:>7}  {}\n",
-            padded(clipped(text_of(of_.experiment.variants[fix->variant]), kLongestName - 2), kLongestName),
+            padded(clipped(column_name(of_.experiment.variants[fix->variant]), kLongestName - 2), kLongestName),
             measured ? value_text(fix->gain) : "-", padded(measured ? range_text(fix->gain) : "", 12),
             fix->memory.value > 0 ? fmt::format("× {:.2f}", fix->memory.value) : "-", judgement_of(*fix));
     }
@@ -211,7 +217,7 @@ class Summary {
     }
     const auto peak = if_measured(peak_bytes, last);
     print("{}{}{:>9}{:>11}\n",
-          padded(clipped(text_of(of_.experiment.variants[variant]), kLongestName - 9), kLongestName - 8), cells,
+          padded(clipped(column_name(of_.experiment.variants[variant]), kLongestName - 9), kLongestName - 8), cells,
           last != nullptr && last->trials.size() > 1 ? fmt::format("{:.0f}%", 100 * spread(costs_of(*last))) : "-",
           peak ? bytes_text(static_cast<std::uint64_t>(*peak)) : "-");
   }

@@ -145,8 +145,10 @@ std::string text_of(const Variant& variant) {
     case Treatment::kHighThresholds: break;
   }
   const std::size_t comma = variant.name.find(", ");
-  return comma == std::string::npos ? variant.name
-                                    : variant.name.substr(0, comma) + " with " + variant.name.substr(comma + 2);
+  const std::string_view explained = variant.treatment == Treatment::kCappedArenas ? " (memory pools)" : "";
+  return comma == std::string::npos
+             ? variant.name
+             : fmt::format("{} with {}{}", variant.name.substr(0, comma), variant.name.substr(comma + 2), explained);
 }
 
 std::string program_name(const Diagnosis& diagnosis) {

@@ -32,7 +32,7 @@ struct Recommendation {
 
 // A cause in a few words, for legends: "locks of the allocator".
 [[nodiscard]] std::string_view text_of(freehold::doctor::Cause cause) noexcept;
-// "Freehold", "glibc with 2 arenas", "jemalloc"
+// "Freehold", "glibc with 2 arenas (memory pools)", "jemalloc"
 [[nodiscard]] std::string text_of(const freehold::doctor::Variant& variant);
 // The program's name without its folder.
 [[nodiscard]] std::string program_name(const Diagnosis& diagnosis);

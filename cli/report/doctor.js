@@ -32,6 +32,7 @@
     const step = stepOf(estimate);
     return (value) => (step === 1 ? percent(value) : `${step * Math.round((100 * value) / step)}%`);
   }
+  const isOpen = verdict.cause === 'undecided'; // nothing may look decided then
   const rangeOf = (estimate, text) => (isRange(estimate) ? `${text(estimate.low)} to ${text(estimate.high)}` : '');
 
   // ---- verdict
@@ -63,7 +64,7 @@
     if (speedup.value > 0) tile(speedup, timesOf(speedup), `as fast on ${verdict.all.text} as on ${verdict.alone.text}`, ` of ${number(ideal, ideal % 1 ? 1 : 0)}×`);
     if (verdict.blames_allocator && share.value > 0) tile(share, percentOf(share), 'of what it loses: the allocator');
     const best = data.fixes.find((fix) => fix.best);
-    if (best) tile(best.gain, timesOf(best.gain), `as fast with ${best.text}`);
+    if (best && !isOpen) tile(best.gain, timesOf(best.gain), `as fast with ${best.text}`);
     byId('tiles').append(...shown);
   }
 
@@ -71,7 +72,6 @@
   function parts() {
     const sum = verdict.parts.reduce((total, part) => total + part.share.value, 0);
     if (sum === 0) return byId('parts').remove();
-    const isOpen = verdict.cause === 'undecided';
     byId('parts').classList.toggle('open', isOpen);
     byId('parts-title').textContent = isOpen ? 'Not decided. What the trials so far point to' : 'What is lost goes to';
     const colors = verdict.parts.map((part, i) => (part.allocator ? '--c1' : palette[i % palette.length]));
@@ -120,7 +120,7 @@
     byId('fixes-lead').textContent = `The program as it was, with another allocator, on ${verdict.all.text}: how many times as fast. The line is where nothing changes, the bar reaches to the median, the whisker is the range in which nine of ten repetitions would end.`;
     const top = Math.max(1.5, ...data.fixes.filter((fix) => fix.gain).map((fix) => 1.05 * fix.gain.high));
     const header = [['with', 'name'], ['times as fast', ''], ['', 'name'], ['peak memory', ''], ['', 'name']].map(([text, side]) => make('th', { class: side }, text));
-    byId('fixes-table').append(make('thead', {}, make('tr', {}, ...header)), make('tbody', {}, ...data.fixes.map((fix) => make('tr', { class: fix.best ? 'ours' : '' },
+    byId('fixes-table').append(make('thead', {}, make('tr', {}, ...header)), make('tbody', {}, ...data.fixes.map((fix) => make('tr', { class: fix.best && !isOpen ? 'ours' : '' },
       name(fix.text), make('td', {}, fix.gain_text, make('div', { class: 'muted range' }, fix.range_text)),
       make('td', { class: 'name bars' }, fix.gain ? page.ratioBar(fix.gain.value, fix.gain.low, fix.gain.high, 1, fix.gain.value >= 1, top) : ''),
       cell(fix.memory ? `× ${number(fix.memory.value, 2)}` : '–'), name(fix.judgement)))));

@@ -81,6 +81,15 @@ TEST_F(DoctorPage, PartsOfTheLoss_AddUpToTheBar) {
   EXPECT_EQ(told_by(look_at_page_of(d, {}, script)), "60%+30%+10%|60+30+10");
 }
 
+// A gain in large letters beside "Undecided" looks like a decision.
+TEST_F(DoctorPage, Undecided_NoGainIsShownAsTheAnswer) {
+  const std::string script = R"(
+    return document.querySelectorAll('.tile').length + '|' + document.getElementById('tiles').textContent.includes('as fast with')
+      + '|' + document.querySelectorAll('#fixes-table .ours').length;)";
+  EXPECT_EQ(told_by(look_at_page_of(diagnosis_with(Cause::kRemoteFrees), {}, script)), "3|true|1");
+  EXPECT_EQ(told_by(look_at_page_of(diagnosis_with(Cause::kUndecided), {}, script)), "1|false|0");
+}
+
 TEST_F(DoctorPage, HostileNames_AreShownAsText) {
   Diagnosis d = diagnosis_with(Cause::kOwnLock);
   const std::string evil = "</script><img src=x onerror=\"document.body.remove()\">&amp;<!--";

@@ -34,7 +34,7 @@ TEST(VerdictText, OfRemoteFrees_AreThoseOfTheIssue) {
             "83% of the frees cross threads: another thread allocated the block, nearly all at parse.cpp:210.");
   EXPECT_EQ(words.tried,
             "Tried: Freehold 1.9 times (1.8 to 2.0) as fast, jemalloc 1.8 times (1.7 to 1.9) as fast, glibc with 2 arenas "
-            "1.1 times (1.0 to 1.2) as fast.");
+            "(memory pools) 1.1 times (1.0 to 1.2) as fast.");
   EXPECT_EQ(words.advice, "Do: run it with Freehold, or link Freehold into it.");
 }
 
@@ -146,8 +146,8 @@ TEST(DoctorFindings, OfWhatWentWrong_AreAllThere) {
   const std::string text = joined(findings_of(d));
   for (const char* part :
        {"Interrupted", "With jemalloc and 3 CPUs the program ended otherwise than it does by itself: SIGSEGV.",
-        "busy with something else", "run only once", "would change: 0.6 times with glibc with 2 arenas", "6% slower",
-        "1.2 million records", "counter.cpp:8"})
+        "busy with something else", "run only once", "would change: 0.6 times with glibc with 2 arenas (memory pools)",
+        "6% slower", "1.2 million records", "counter.cpp:8"})
     EXPECT_TRUE(has(text, part)) << part << "\n" << text;
 }
 
