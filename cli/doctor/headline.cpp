@@ -27,18 +27,46 @@ std::string_view doing_of(Cause cause) {
   }
 }
 
-// Threads of Python's: one of them runs at a time, whatever they wait in.
+// ---- the interpreter's lock
+
+constexpr double kOneRuns = 1.1;    // CPUs that are busy while one thread runs at a time
+constexpr double kManyWaits = 0.1;  // of the threads' lives: a lock that is worth a sentence
+
 bool is_python_with_threads(const Diagnosis& diagnosis) {
   return diagnosis.experiment.most_threads > 1 && std::ranges::any_of(diagnosis.own_allocators, [](const OwnAllocator& own) {
            return own.use_malloc == "PYTHONMALLOC=malloc";
          });
+}
+bool takes_interpreter_lock(const Frame& frame) {
+  constexpr std::string_view kNames[] = {"take_gil", "PyEval_RestoreThread", "PyEval_AcquireThread", "PyGILState_Ensure"};
+  return std::ranges::any_of(kNames, [&](std::string_view name) { return frame.function.find(name) != std::string::npos; });
+}
+bool takes_interpreter_lock(const WaitSite& site) {
+  return std::ranges::any_of(site.place.stacks, [](const SiteStack& stack) {
+    return std::ranges::any_of(stack.frames, [](const Frame& frame) { return takes_interpreter_lock(frame); });
+  });
+}
+// Python's threads may all run: NumPy's do. Either they were seen to wait for the interpreter, or one of them ran at a time
+// and they were not seen to wait for another lock. A stripped Python has no name for the function that waits.
+bool waits_for_interpreter(const Diagnosis& diagnosis) {
+  if (!is_python_with_threads(diagnosis)) return false;
+  if (diagnosis.spins_at && takes_interpreter_lock(*diagnosis.spins_at)) return true;
+  double for_interpreter = 0, for_others = 0;
+  if (const Attribution* const recorded = diagnosis.recorded.get()) {
+    for (const WaitSite& site : recorded->lock_waits)
+      (takes_interpreter_lock(site) ? for_interpreter : for_others) += site.share;
+    for (const WaitSite& site : recorded->idle_waits) for_interpreter += takes_interpreter_lock(site) ? site.share : 0;
+  }
+  if (for_interpreter >= kManyWaits) return for_interpreter >= for_others;
+  const auto busy = if_measured(busy_cpus, diagnosis.experiment.find(0, diagnosis.verdict.all));
+  return busy && *busy <= kOneRuns && for_others < kManyWaits;
 }
 constexpr std::string_view kInterpreterLock =
     "Not the allocator: Python's threads wait for the interpreter's lock (the GIL), so that one of them runs at a time. "
     "Processes, or a Python without that lock, would run side by side.";
 
 std::string own_lock(const Diagnosis& diagnosis) {
-  if (is_python_with_threads(diagnosis)) return std::string(kInterpreterLock);
+  if (waits_for_interpreter(diagnosis)) return std::string(kInterpreterLock);
   const Attribution* const recorded = diagnosis.recorded.get();
   std::string text = "Not the allocator: the program waits on its own lock";
   if (recorded != nullptr && !recorded->lock_waits.empty())
@@ -187,7 +215,7 @@ std::string headline_of(const Diagnosis& diagnosis) {
     case Cause::kMemoryBandwidth: return "Not the allocator: the program is limited by memory bandwidth.";
     case Cause::kCpuQuota: return quota(diagnosis.experiment);
     case Cause::kSerial:
-      if (is_python_with_threads(diagnosis)) return std::string(kInterpreterLock);
+      if (waits_for_interpreter(diagnosis)) return std::string(kInterpreterLock);
       return "Not the allocator: CPUs idle, because too little of the program runs at the same time.";
     case Cause::kMixed: return mixed(verdict);
     case Cause::kUndecided: return undecided(diagnosis);

@@ -51,6 +51,28 @@ TEST(VerdictText, OfEveryCause_SayFirstWhetherItIsTheAllocator) {
   }
 }
 
+// A Python whose threads keep 3.6 of 4 CPUs busy, in NumPy for example, does not wait for the interpreter.
+TEST(VerdictText, InterpreterLock_IsNamedOnlyWhereItIsSeen) {
+  const std::string named = "interpreter's lock (the GIL)";
+  for (const Cause cause : {Cause::kOwnLock, Cause::kSerial}) {
+    Diagnosis d = diagnosis_with(cause);
+    EXPECT_FALSE(has(verdict_text_of(d).headline, named)) << verdict_text_of(d).headline;
+    auto recorded = attribution_with(3);
+    recorded.lock_waits[0].share = 0.5;
+    recorded.lock_waits[0].place.stacks[0].frames[1].function = "take_gil";
+    d.recorded = std::make_shared<const Attribution>(recorded);
+    EXPECT_TRUE(has(verdict_text_of(d).headline, named)) << "its threads wait there";
+  }
+  Diagnosis d = diagnosis_with(Cause::kOwnLock);
+  for (auto& cell : d.experiment.cells)
+    for (auto& trial : cell.trials) trial.user_s = trial.wall_s, trial.system_s = 0;
+  EXPECT_TRUE(has(verdict_text_of(d).headline, named)) << "one runs at a time, and no other lock is seen";
+  auto recorded = attribution_with(3);
+  recorded.lock_waits[0].share = 0.5;
+  d.recorded = std::make_shared<const Attribution>(recorded);
+  EXPECT_TRUE(has(verdict_text_of(d).headline, "taken at queue.hpp:33")) << verdict_text_of(d).headline;
+}
+
 TEST(VerdictText, Bound_SaysHowItWasFound) {
   Diagnosis d = diagnosis_with(Cause::kOwnLock);
   d.verdict.most_gain = Estimate{1, 1.1, 1.2};
