@@ -89,7 +89,12 @@ TEST(Evidence, MallocIsIdle_NoAllocatorIsAdvised) {
   EXPECT_FALSE(blames_allocator(verdict.cause)) << found(verdict);
   made = Made().takes(0, 1, 0.9).takes(2, 1, 0.9).takes(3, 1, 0.3).copies(1);
   EXPECT_FALSE(made.verdict(&recorded).best_fix);
-  recorded.lines_shared = 100;
+  recorded.lines_watched = 40'000;
+  const double most = made.verdict(&recorded).most_gain.value().high;
+  recorded.lines_shared = 1;
+  EXPECT_FALSE(made.verdict(&recorded).best_fix) << "one line among many";
+  EXPECT_EQ(made.verdict(&recorded).most_gain.value().high, most);
+  recorded.lines_shared = 4'000;
   EXPECT_TRUE(made.verdict(&recorded).best_fix) << "where blocks lie matters as well";
 }
 

@@ -22,6 +22,7 @@ constexpr double kGrownOnce = 1.5;        // of the peak memory was faulted in: 
 constexpr double kLockWaits = 0.5;        // of the time that its part of the CPUs was lost
 constexpr double kIdleShare = 0.5;        // of what is lost: CPUs had nothing to do
 constexpr double kIdleMalloc = 0.01;      // of the time in malloc: no other one can help by being faster
+constexpr double kSharedLines = 0.05;     // of the lines that were watched: where blocks lie may matter
 constexpr double kBloat = 0.67;           // of the memory is enough with another allocator
 constexpr double kBloatBytes = 32 << 20;  // and it is worth a word
 constexpr double kGrowsAway = 0.3;        // of what another allocator saves: CPU time that it does not need only on all CPUs
@@ -202,7 +203,9 @@ bool Causes::malloc_is_idle(std::size_t variant) const {
 }
 
 bool Causes::placement_matters(const Verdict& verdict) const {
-  return of_.recorded == nullptr || of_.recorded->lines_shared > 0 ||
+  if (of_.recorded == nullptr) return true;
+  const auto shared = static_cast<double>(of_.recorded->lines_shared);
+  return (shared > 0 && shared >= kSharedLines * static_cast<double>(of_.recorded->lines_watched)) ||
          std::ranges::any_of(verdict.fixes, [&](const Fix& fix) {
            const bool is_padded = of_.experiment.variants[fix.variant].treatment == Treatment::kPadded;
            return is_padded && fix.helps;

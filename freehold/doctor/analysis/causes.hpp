@@ -30,7 +30,7 @@ class Causes {
   // Whether the program was seen to spend next to nothing in malloc, with the variant's as with its own: neither CPU time
   // nor waits nor page faults.
   [[nodiscard]] bool malloc_is_idle(std::size_t variant) const;
-  // Whether it may matter where blocks lie: threads were seen to share lines, or padding helps.
+  // Whether it may matter where blocks lie: threads were seen to share a part of the lines, or padding helps.
   [[nodiscard]] bool placement_matters(const Verdict& verdict) const;
   // Whether malloc's page faults take time on one CPU as on all, so that they cost time but no scaling.
   [[nodiscard]] bool faults_cost_time(const Verdict& verdict) const;
