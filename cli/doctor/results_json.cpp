@@ -179,6 +179,7 @@ ordered_json code_json(const Diagnosis& diagnosis) {
           {"contended", code.contended},
           {"slowed", code.slowed},
           {"allocator", code.allocator},
+          {"in_malloc", code.in_malloc},
           {"lock_sleepers", code.lock_sleepers},
           {"lock_sleeps", code.lock_sleeps},
           {"spins_at", place(diagnosis.spins_at)},

@@ -20,13 +20,17 @@ constexpr double kNotWorthTrying = 0.03;  // faster at most: nobody needs to try
 // ---- what any allocator could do
 
 std::string_view source_of_bound(const Diagnosis& diagnosis) {
+  if (diagnosis.recorded == nullptr) return "as samples of its code say";
   return diagnosis.experiment.delayed.empty() ? "as malloc's recorded share of its time says"
                                               : "found by making malloc and free slower";
 }
 
 std::string bound_of(const Diagnosis& diagnosis) {
   const Verdict& verdict = diagnosis.verdict;
-  if (!verdict.most_gain) return {};
+  if (!verdict.most_gain)
+    return diagnosis.recorded != nullptr
+               ? ""
+               : "How much any allocator could do is not known: nothing was recorded, and too little was sampled.";
   const double most = verdict.most_gain->high - 1;
   std::string text = fmt::format("No allocator can make it more than {} faster, {}", percent_text(std::max(most, 0.01)),
                                  source_of_bound(diagnosis));

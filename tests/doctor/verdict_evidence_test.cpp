@@ -141,6 +141,22 @@ TEST(Evidence, BoundLeavesTheWorkOutsideMalloc) {
   EXPECT_LE(most->high, 2.6);
 }
 
+TEST(Evidence, NothingRecorded_BoundOfTheSamples) {
+  Made made = Made().takes(0, 1, 0.25).takes(3, 1, 0.25).copies(1);
+  EXPECT_FALSE(made.verdict().most_gain) << "nothing says what malloc takes";
+  for (const double share : {0.0, 0.04, 0.2}) {
+    made.experiment_.code = {.known = true, .in_malloc = share, .in_malloc_error = 0.003};
+    const auto most = made.verdict().most_gain;
+    ASSERT_TRUE(most) << share;
+    EXPECT_GE(most->high, 1 / (1 - share));
+    EXPECT_LE(1 - 1 / most->high, 2 * share + 0.01) << share;
+  }
+  add_delays(made, 1e9, made.experiment_.cells[1]);
+  EXPECT_LE(made.verdict().most_gain.value().high, 1.7) << "nobody knows what a call takes";
+  made.experiment_.code.lock_sleepers = kCpus / 4.0;
+  EXPECT_FALSE(made.verdict().most_gain) << "they may be malloc's locks";
+}
+
 TEST(Evidence, AdviceKeepsWithinTheBound) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     Attribution recorded;

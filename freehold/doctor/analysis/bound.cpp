@@ -18,9 +18,10 @@ constexpr double kCallFactor = 1.5;     // a call takes at most so many times wh
 constexpr double kCallDoubt_s = 10e-9;  // or so much more: a clock costs as much as a fast call
 constexpr double kMostSaved = 0.98;     // of the time
 constexpr double kMostInTurn = 2;       // CPUs that are in malloc for the same critical path, where delays say no more
-constexpr double kFault_s = 2e-6;   // that the kernel takes for a page at most: to clear it, to map it and to take it back
-constexpr double kCountFactor = 2;  // there are at most so many times the calls that were recorded, as samples say,
-constexpr double kCountDoubt = 10;  // and so many more
+constexpr double kFault_s = 2e-6;     // that the kernel takes for a page at most: to clear it, to map it and to take it back
+constexpr double kCountFactor = 2;    // there are at most so many times the calls that were recorded, as samples say,
+constexpr double kCountDoubt = 10;    // and so many more
+constexpr double kFewSleepers = 0.1;  // of the CPUs: threads that sleep in locks, perhaps in malloc's
 
 // Seconds of a call of malloc or free, waits included.
 struct CallCost {
@@ -92,11 +93,21 @@ double for_memory(const Cell& as_it_is) {
   return cpu_s > 0 ? std::min(system_share(as_it_is), page_faults(as_it_is) * kFault_s / cpu_s) : 0;
 }
 
-}  // namespace
+// What a recording would say of malloc, as far as samples of the code do. They do not say whose locks threads sleep in: as
+// long as that is little, all of them may be malloc's.
+std::optional<Attribution> sampled(const Experiment& experiment, const Cell& as_it_is) {
+  const CodeGrowth& code = experiment.code;
+  const double asleep = code.lock_sleepers / as_it_is.setting.width();
+  if (!code.known || asleep > kFewSleepers) return std::nullopt;
+  Attribution as_recorded;
+  as_recorded.cpu_share = code.in_malloc;
+  as_recorded.cpu_share_error = code.in_malloc_error;
+  as_recorded.blocked_share = asleep;
+  return as_recorded;
+}
 
 std::optional<Estimate> bound_of(const Experiment& experiment, const Cell& as_it_is, const Attribution& recorded,
                                  double usual_spread) {
-  if (as_it_is.trials.empty()) return std::nullopt;
   std::vector<DrawnCosts> with_delay;
   std::vector<double> delays;
   for (const Delayed& of : experiment.delayed) {
@@ -134,6 +145,19 @@ std::optional<Estimate> bound_of(const Experiment& experiment, const Cell& as_it
   for (double& share : drawn) share = gain(std::min(share, most));
   const double value = gain(std::min(as_measured, most));
   return Estimate{std::min(value, drawn[kDraws / 20]), value, std::max(value, drawn[kDraws - kDraws / 20 - 1])};
+}
+
+}  // namespace
+
+std::optional<Estimate> bound_of(const Experiment& experiment, const Cell& as_it_is, const Attribution* recorded,
+                                 double usual_spread) {
+  if (as_it_is.trials.empty()) return std::nullopt;
+  if (recorded != nullptr) return bound_of(experiment, as_it_is, *recorded, usual_spread);
+  const auto as_recorded = sampled(experiment, as_it_is);
+  if (!as_recorded) return std::nullopt;
+  Experiment not_delayed = experiment;
+  not_delayed.delayed.clear();
+  return bound_of(not_delayed, as_it_is, *as_recorded, usual_spread);
 }
 
 }  // namespace freehold::doctor

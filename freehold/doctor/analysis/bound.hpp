@@ -10,6 +10,8 @@
 // Trials that differ make hang uncertain, so that a second bound holds beside: the share of the CPU time that malloc and
 // free were recorded to take, half as much again, on each CPU that is busy.
 //
+// Without a recording the share is that of the samples of its code, and delays say nothing.
+//
 // It is a bound of time spent inside malloc, free and the kernel. Where an allocator puts blocks can help beside.
 // Pure functions. Cost: O(trials) for each of a thousand draws.
 #pragma once
@@ -20,9 +22,9 @@
 
 namespace freehold::doctor {
 
-// `as_it_is`: the cell that was delayed, if any was. `usual_spread`: what trials of the experiment differ by, as a share of
-// their median.
+// `as_it_is`: the cell that was delayed, if any was. `recorded`: null: it was not. `usual_spread`: what trials of the
+// experiment differ by, as a share of their median. None: neither the recording nor samples say what malloc takes.
 [[nodiscard]] std::optional<Estimate> bound_of(const Experiment& experiment, const Cell& as_it_is,
-                                               const Attribution& recorded, double usual_spread);
+                                               const Attribution* recorded, double usual_spread);
 
 }  // namespace freehold::doctor

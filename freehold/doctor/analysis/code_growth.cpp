@@ -142,6 +142,7 @@ CodeGrowth growth_between(const CodeSamples& alone, const CodeSamples& all, doub
   const double work = growth.work_grows || !growth.work_known ? factor : 1;
   Excess allocator, spinning, contended, slowed;
   for (const auto& [place, times] : merged) {
+    if (times.origin == CodeOrigin::kAllocator) growth.in_malloc += times.all / whole;
     const double expected = work * times.alone, more = times.all - expected;
     if (more <= kStandardErrors * std::sqrt(a_sample * (times.all + work * expected))) continue;
     if (times.origin == CodeOrigin::kAllocator)
@@ -156,6 +157,7 @@ CodeGrowth growth_between(const CodeSamples& alone, const CodeSamples& all, doub
       slowed.add(more, times.address);
   }
   growth.allocator = allocator.seconds / whole;
+  growth.in_malloc_error = std::sqrt(growth.in_malloc * (1 - growth.in_malloc) / static_cast<double>(all.samples));
   growth.spinning = spinning.seconds / whole;
   growth.contended = contended.seconds / whole;
   growth.slowed = slowed.seconds / whole;

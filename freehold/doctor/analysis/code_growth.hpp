@@ -63,12 +63,14 @@ struct CodeGrowth {
   bool work_known = false;   // and enough of them were where work is done
   bool work_grows = false;   // each thread brings its own work
   // Shares of the CPU time of the run with many threads, 0 to 1.
-  double same = 0;       // at instructions that take as much with few
-  double grown = 0;      // at those that take more in proportion to the threads
-  double spinning = 0;   // beyond the work: in loops that pause or yield
-  double contended = 0;  // beyond the work: at the program's own atomic operations
-  double slowed = 0;     // beyond the work: at other instructions; memory that is far away, or lines that others write
-  double allocator = 0;  // beyond the work: in malloc or another allocator, at whatever instruction
+  double same = 0;             // at instructions that take as much with few
+  double grown = 0;            // at those that take more in proportion to the threads
+  double spinning = 0;         // beyond the work: in loops that pause or yield
+  double contended = 0;        // beyond the work: at the program's own atomic operations
+  double slowed = 0;           // beyond the work: at other instructions; memory that is far away, or lines that others write
+  double allocator = 0;        // beyond the work: in malloc or another allocator, at whatever instruction
+  double in_malloc = 0;        // in malloc or another allocator in all, the kernel's work for it included
+  double in_malloc_error = 0;  // its standard error
   std::uint64_t hottest_spin = 0;       // address, as in CodeTime; 0: none
   std::uint64_t hottest_contended = 0;  // the same, atomic or not
 };

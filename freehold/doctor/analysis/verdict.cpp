@@ -101,8 +101,7 @@ class Judge {
   // Where malloc is idle, no other one helps, unless blocks lie elsewhere: what seems to help is a program that was slow in
   // its own trials. An allocator that surely does more than the bound does it by where it puts blocks.
   void hold_to_bound(Verdict& verdict) const {
-    if (of_.recorded == nullptr) return;
-    verdict.most_gain = bound_of(experiment_, *of_.all, *of_.recorded, of_.costs.usual_spread());
+    verdict.most_gain = bound_of(experiment_, *of_.all, of_.recorded, of_.costs.usual_spread());
     if (!verdict.most_gain) return;
     for (Fix& fix : verdict.fixes) {
       if (fix.gain.value <= 0 || experiment_.variants[fix.variant].treatment == Treatment::kPadded) continue;

@@ -123,7 +123,7 @@ struct Verdict {
   std::optional<std::size_t> best_fix;  // into fixes: what to do, if anything helps
   std::vector<Scalability> scalability;
   // How many times as fast the program could be at most, if malloc and free took no time at all, and the kernel none for
-  // memory; none: it was not measured, or what was tried is faster than that, by where it puts blocks.
+  // memory; none: neither a recording nor samples say what malloc takes.
   std::optional<Estimate> most_gain;
   bool noisy = false;                         // the machine was busy with something else: believe less
   double disturbance = 0;                     // share of the CPUs that others took from the trials that count, 0 to 1

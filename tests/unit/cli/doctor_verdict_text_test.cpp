@@ -81,6 +81,11 @@ TEST(VerdictText, Bound_SaysHowItWasFound) {
   d.experiment.delayed.clear();
   EXPECT_EQ(verdict_text_of(d).bound,
             "No allocator can make it more than 20% faster, as malloc's recorded share of its time says.");
+  d.recorded.reset();
+  EXPECT_EQ(verdict_text_of(d).bound, "No allocator can make it more than 20% faster, as samples of its code say.");
+  d.verdict.most_gain.reset();
+  EXPECT_EQ(verdict_text_of(d).bound,
+            "How much any allocator could do is not known: nothing was recorded, and too little was sampled.");
 }
 
 // Ctrl-C, or the end of the budget, before the program ran on one CPU: the machine has several all the same.
