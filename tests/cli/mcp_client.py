@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: MIT
 """`freehold mcp` as a client of the Model Context Protocol sees it: messages on lines, tools, wrong input, cancelling.
 
-  mcp.py COMMAND PAGE
+  mcp_client.py COMMAND PAGE
+
+Where PyPI's package mcp is importable, its client asks, too, and checks each answer against the protocol's types.
 """
+import asyncio
+import importlib.util
 import json
 import os
 import pathlib
@@ -176,7 +180,37 @@ def check_cancelling(client):
     assert time.monotonic() - begin < 30
 
 
+# Its 1.x and 2.x name fields differently; by_alias has the protocol's own names.
+async def ask_by_library(command):
+    from mcp import ClientSession, StdioServerParameters
+    from mcp.client.stdio import stdio_client
+    async with stdio_client(StdioServerParameters(command=command, args=["mcp"])) as streams, ClientSession(*streams) as session:
+        hello = (await session.initialize()).model_dump(by_alias=True)
+        assert hello["serverInfo"]["name"] == "freehold", hello
+        tools = (await session.list_tools()).model_dump(by_alias=True)["tools"]
+        assert "examine" in [tool["name"] for tool in tools], tools
+
+        async def call(name, **arguments):
+            return (await session.call_tool(name, arguments)).model_dump(by_alias=True)
+        why = await call("explain_cause", cause="allocator-lock")
+        assert not why["isError"] and len(why["content"][0]["text"]) > 20, why
+        profile = await call("heap_profile", command=[sys.executable, "-c", "x = [bytearray(5000) for i in range(4000)]; print('done')"])
+        assert not profile["isError"] and profile["structuredContent"]["format"] == "freehold-heap-profile", profile
+        missing = await call("examine", command=["no-such-program"])
+        assert missing["isError"] and "no-such-program" in missing["content"][0]["text"], missing
+        try:
+            await call("stats", pid="one")
+        except Exception as error:  # McpError, MCPError: the versions' names
+            assert "pid" in str(error), error
+        else:
+            raise AssertionError("a call that does not fit the schema is an error of the protocol")
+
+
 def main(command, page):
+    if importlib.util.find_spec("mcp"):
+        asyncio.run(asyncio.wait_for(ask_by_library(command), 60))
+    else:
+        print("PyPI's mcp is not installed: its client did not ask")
     client = Client(command)
     check_hello(client, pathlib.Path(page).read_text())
     check_wrong_input(client)
