@@ -46,6 +46,8 @@ inline constexpr const char* kSummary =
 [[nodiscard]] int execute(const Program& program, int argc, char** argv);
 // Returns the exit code of `action`. An exception becomes one line on standard error, after `name`, and an exit code.
 [[nodiscard]] int exit_code_of(const std::string& name, const std::function<int()>& action);
+// All of the freehold command. Returns the exit code.
+[[nodiscard]] int freehold_main(int argc, char** argv);
 
 // The parser of the whole command line, with every subcommand: for execute(), the manual pages and the completions of
 // shells.

@@ -26,6 +26,7 @@
 #include "cli/report/json.hpp"
 #include "cli/run/program.hpp"
 #include "cli/support/arguments.hpp"
+#include "cli/support/carried.hpp"
 #include "cli/support/failure.hpp"
 #include "cli/support/interrupts.hpp"
 #include "cli/support/library.hpp"
@@ -198,6 +199,7 @@ void check_program_and_files(const DoctorRequest& asked, const DoctorOptions& op
 }
 
 DoctorRequest request_of(const DoctorOptions& options, const std::vector<std::string>& program) {
+  copy_carried_files();
   DoctorRequest asked;
   asked.allocators = options.allocators;
   Settings& settings = asked.program.settings;

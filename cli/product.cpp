@@ -20,4 +20,11 @@ void add_freehold(CLI::App& app, Invocation& invocation) {
   add_experiments(app);
 }
 
+int freehold_main(int argc, char** argv) {
+  return exit_code_of(kFreehold, [&] {
+    if (argc > 1 && find_experiment(argv[1]) != nullptr) start_experiment(argv);
+    return execute({.name = kFreehold, .summary = kSummary, .add_subcommands = add_freehold}, argc, argv);
+  });
+}
+
 }  // namespace freehold::cli

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "cli/support/carried.hpp"
 #include "cli/support/failure.hpp"
 
 namespace freehold::cli {
@@ -105,6 +106,7 @@ std::string find_freehold_library() {
     }
     return checked(chosen);
   }
+  if (const auto copy = carried_file(FREEHOLD_SONAME)) return checked(*copy);
   const fs::path folder = command_folder();
   for (const fs::path& candidate : freehold_candidates(folder)) {
     if (is_readable_file(candidate)) return checked(candidate);
@@ -114,6 +116,7 @@ std::string find_freehold_library() {
 }
 
 std::string find_own_library(const std::string& name) {
+  if (const auto copy = carried_file(name)) return checked(*copy);
   const fs::path folder = command_folder();
   for (const fs::path& candidate : freehold_candidates(folder)) {
     // Installed, the command's own libraries lie apart from those to link.
@@ -125,6 +128,7 @@ std::string find_own_library(const std::string& name) {
 }
 
 std::string find_own_program(const std::string& name) {
+  if (auto copy = carried_file(name)) return *std::move(copy);
   const fs::path folder = command_folder();
   for (const fs::path& path : {folder / name, folder.parent_path() / "libexec" / "freehold" / name}) {
     if (is_readable_file(path) && ::access(path.c_str(), X_OK) == 0) return path;

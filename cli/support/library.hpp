@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Finds the allocators' shared libraries: libfreehold.so beside this command, the peers in Debian's folders.
+// Finds the allocators' shared libraries: libfreehold.so beside this command, the peers in Debian's folders. Files that the
+// command carries itself (carried.hpp) come before those beside it, which may be of another version.
 #pragma once
 #include <filesystem>
 #include <span>

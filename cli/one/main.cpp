@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: MIT
+// The command as one static file, with all inside that the other command finds beside itself.
+#include "cli/command.hpp"
+#include "cli/one/files.hpp"
+#include "cli/support/carried.hpp"
+
+int main(int argc, char** argv) {
+  freehold::cli::carry(freehold::cli::one::files());
+  return freehold::cli::freehold_main(argc, argv);
+}
