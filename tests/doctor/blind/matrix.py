@@ -9,9 +9,10 @@ BEGIN, END = "<!-- begin blind: written by script/doctor_blind -->", "<!-- end b
 
 
 def count(entries):
-    """What the results come to."""
+    """What the results come to. Strictly, only the one word that the head names is right."""
     judged = Counter(entry["judgement"] for entry in entries)
-    return {"cases": len(entries), **{name: judged[name] for name in JUDGEMENTS}, "in_vain": sum(entry["in_vain"] for entry in entries)}
+    return {"cases": len(entries), **{name: judged[name] for name in JUDGEMENTS}, "in_vain": sum(entry["in_vain"] for entry in entries),
+            "as_named": sum(entry["verdict"].rstrip("+-") == entry["truth"] for entry in entries)}
 
 
 def column(entry):
@@ -32,7 +33,8 @@ def share(part, whole):
 def sentence(entries):
     counts = count(entries)
     return ", ".join(f"{share(counts[name], counts['cases'])} {name}" for name in JUDGEMENTS if name != "failed" or counts[name]) + \
-        f" of {counts['cases']} cases; the allocator blamed in vain: {counts['in_vain']}"
+        f" of {counts['cases']} cases; the allocator blamed in vain: {counts['in_vain']}; " \
+        f"as the one word named: {counts['as_named']} of {counts['cases']}"
 
 
 def rows_of(entries):
@@ -48,19 +50,26 @@ def as_text(entries):
     return "\n".join([*lines, "", sentence(entries)])
 
 
-def as_markdown(entries, settings):
+def part_of(entries, settings):
+    """The lines about one condition."""
     head, rows = rows_of(entries)
     table = ["| " + " | ".join(row) + " |" for row in [head, ["---"] * len(head), *rows]]
     others = [entry for entry in entries if entry["judgement"] in ("wrong", "failed")]
     neighbours = settings["neighbours"]
     beside = "nothing else running by the harness" if not neighbours else f"{neighbours} busy process{'es' * (neighbours > 1)} beside"
-    lines = [BEGIN, f"Written by `script/doctor_blind --budget {settings['budget_s']:g} --neighbours {neighbours}`, {beside}; "
-             f"a row for each true cause, a column for each verdict (`mixed+` blames the allocator among others, `mixed-` does not). `{BORNE}`: measured by hand two threads are at least 1.85 times as fast as one.",
-             "", *table, "", f"{sentence(entries)}."]
+    lines = ["", f"Each with {settings['budget_s']:g} s, {beside}:", "", *table, "", f"{sentence(entries)}."]
     if others:
         lines += ["", "| wrong | cause | verdict | headline |", "|---|---|---|---|"]
         lines += [f"| {e['case']} | {e['truth']} | {e['verdict']} | {e['headline'].replace('|', '/')} |" for e in others]
-    return "\n".join([*lines, END]) + "\n"
+    return lines
+
+
+def as_markdown(command, parts):
+    """The section: the command that wrote it, and a matrix for each (entries, settings)."""
+    lines = [BEGIN, f"Written by `{command}`; a row for each true cause, a column for each verdict (`mixed+` blames the allocator among others, "
+             f"`mixed-` does not). `{BORNE}`: measured by hand two threads are at least 1.85 times as fast as one. A program's head names one word as "
+             "its cause; some accept others, too, as right."]
+    return "\n".join([*lines, *(line for part in parts for line in part_of(*part)), END]) + "\n"
 
 
 def put_into(page, section):

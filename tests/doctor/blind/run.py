@@ -18,6 +18,7 @@ import cases
 import matrix
 
 ROOT = Path(__file__).resolve().parents[3]
+CONDITIONS = {"quiet": 0, "busy": 2}  # processes beside that do nothing but compute
 
 
 class OneLineParser(argparse.ArgumentParser):
@@ -37,13 +38,23 @@ def number(kind, least, below=None):
     return parse
 
 
+def conditions(text):
+    names = text.split(",")
+    if not set(names) <= set(CONDITIONS) or len(set(names)) < len(names):
+        raise argparse.ArgumentTypeError(f"'{text}' is no list of {', '.join(CONDITIONS)}")
+    return names
+
+
 def parse_arguments(words):
     parser = OneLineParser(prog="script/doctor_blind", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=Path, default=ROOT / "build" / "release", metavar="FOLDER", help="build folder whose freehold is asked [build/release]")
     parser.add_argument("--programs", type=Path, default=None, metavar="FOLDER", help="where the cases are built [BUILD/blind]")
     parser.add_argument("--only", metavar="PATTERN", help="cases by name or cause, with * and ?, several by commas")
     parser.add_argument("--budget", type=number(float, 1), default=25.0, metavar="S", help="seconds for each case [25]")
-    parser.add_argument("--neighbours", type=number(int, 0, 65), default=0, metavar="N", help="busy processes beside [0]")
+    beside = parser.add_mutually_exclusive_group()
+    beside.add_argument("--neighbours", type=number(int, 0, 65), default=0, metavar="N", help="busy processes beside [0]")
+    beside.add_argument("--conditions", type=conditions, metavar="LIST", help="quiet,busy: all cases under each; busy is two neighbours. "
+                        "Results go to a file for each: results-busy.json")
     parser.add_argument("--jobs", type=number(int, 1, 2), default=1, metavar="1", help="cases at the same time: only 1, as they would disturb each other")
     parser.add_argument("--results", type=Path, default=None, metavar="FILE", help="JSON of all answers [BUILD/blind/results.json]")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the section there; into docs/doctor-checked.md: between its marks")
@@ -58,27 +69,27 @@ def parse_arguments(words):
     return asked
 
 
-def kept_results(asked, settings):
+def kept_results(asked, results, settings):
     """Answers of an earlier run; only such that were asked in the same way."""
-    if not asked.resume or not asked.results.exists():
+    if not asked.resume or not results.exists():
         return []
     try:
-        stored = json.loads(asked.results.read_text())
+        stored = json.loads(results.read_text())
         earlier, entries = stored["settings"], stored["entries"]
     except (ValueError, KeyError, TypeError):
-        raise cases.CaseError(f"{asked.results} does not hold results; remove it, or name another with --results") from None
+        raise cases.CaseError(f"{results} does not hold results; remove it, or name another with --results") from None
     if earlier != settings:
-        raise cases.CaseError(f"{asked.results} was made with other settings ({earlier}); use the same, or another file with --results")
+        raise cases.CaseError(f"{results} was made with other settings ({earlier}); use the same, or another file with --results")
     return [entry for entry in entries if entry["judgement"] != "failed"]
 
 
-def store(asked, settings, entries):
+def store(results, settings, entries):
     """Written anew after each case and put in place at once, so that an interrupted run loses one case."""
-    asked.results.parent.mkdir(parents=True, exist_ok=True)
-    beside = asked.results.with_suffix(".new")
+    results.parent.mkdir(parents=True, exist_ok=True)
+    beside = results.with_suffix(".new")
     beside.write_text(json.dumps({"schema": "freehold-blind/1", "settings": settings, "counts": matrix.count(entries),
                                   "confusion": matrix.confusion(entries), "entries": entries}, indent=1) + "\n")
-    beside.replace(asked.results)
+    beside.replace(results)
 
 
 @contextlib.contextmanager
@@ -103,15 +114,15 @@ def runnable(chosen):
             yield case
 
 
-def ask_all(asked, chosen, settings):
-    entries = kept_results(asked, settings)
+def ask_all(asked, results, chosen, settings):
+    entries = kept_results(asked, results, settings)
     done = {entry["case"] for entry in entries}
-    with busy_neighbours(asked.neighbours):
+    with busy_neighbours(settings["neighbours"]):
         for case in chosen:
             if case.name not in done:
                 entry = asking.ask(case, asked.build / "bin" / "freehold", cases.build(case, asked.programs), asked.budget)
                 entries.append(entry)
-                store(asked, settings, entries)
+                store(results, settings, entries)
                 print(f"{entry['judgement']:9}  {case.name}: {entry['verdict']} ({case.truth}), {entry['seconds']} s"
                       + ("; this machine bears it" if entry["borne"] else "")
                       + ("; the allocator blamed in vain" if entry["in_vain"] else ""), flush=True)
@@ -119,13 +130,17 @@ def ask_all(asked, chosen, settings):
     return [entry for entry in entries if entry["case"] in names]
 
 
-def report(asked, settings, entries):
-    print("\n" + matrix.as_text(entries))
+def report(asked, parts):
+    """`parts`: (entries, settings) of each condition."""
+    for entries, settings in parts:
+        print(f"\n{settings['neighbours']} busy neighbours\n{matrix.as_text(entries)}")
     if asked.markdown:
-        section = matrix.as_markdown(entries, settings)
+        only = [f"--only {asked.only}"] if asked.only else []
+        beside = f"--conditions {','.join(asked.conditions)}" if asked.conditions else f"--neighbours {asked.neighbours}"
+        section = matrix.as_markdown(" ".join(["script/doctor_blind", f"--budget {asked.budget:g}", beside, *only]), parts)
         exists = asked.markdown.exists()
         asked.markdown.write_text(matrix.put_into(asked.markdown.read_text(), section) if exists else section)
-    counts = matrix.count(entries)
+    counts = matrix.count([entry for entries, _ in parts for entry in entries])
     # A case that did not end in time, on a machine that others keep busy, is no wrong verdict; nothing but such is no trial.
     return 1 if asked.gate and (counts["wrong"] or counts["in_vain"] or counts["failed"] == counts["cases"]) else 0
 
@@ -147,8 +162,11 @@ def main(words):
             return 0
         for case in chosen:
             cases.build(case, asked.programs)  # all before the first is asked, so that no compiler runs beside it later
-        settings = {"budget_s": asked.budget, "neighbours": asked.neighbours}
-        return report(asked, settings, ask_all(asked, chosen, settings))
+        beside = {asked.results: asked.neighbours}
+        if asked.conditions:
+            beside = {asked.results.with_stem(f"{asked.results.stem}-{name}"): CONDITIONS[name] for name in asked.conditions}
+        every = {results: {"budget_s": asked.budget, "neighbours": neighbours} for results, neighbours in beside.items()}
+        return report(asked, [(ask_all(asked, results, chosen, settings), settings) for results, settings in every.items()])
     except (cases.CaseError, OSError) as problem:
         print(f"doctor_blind: {problem}", file=sys.stderr)
         return 2
