@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 PROGRAMS = Path(__file__).resolve().parent / "programs"
+PUBLIC = Path(__file__).resolve().parents[1] / "public"  # rebuilt from what others wrote of their programs
 CAUSES = ("none", "allocator-lock", "remote-frees", "allocator-false-sharing", "page-faults", "arena-bloat", "own-lock", "own-sharing",
           "own-page-faults", "memory-bandwidth", "cpu-quota", "serial", "mixed", "undecided")
 BLAMING = ("allocator-lock", "remote-frees", "allocator-false-sharing", "page-faults", "arena-bloat", "mixed+")

@@ -5,7 +5,11 @@ from collections import Counter
 
 BORNE = "none: this machine bears it"
 JUDGEMENTS = ("right", "undecided", "wrong", "failed")
-BEGIN, END = "<!-- begin blind: written by script/doctor_blind -->", "<!-- end blind -->"
+
+
+def marks(kind):
+    """Of the section about the cases of this kind, "blind" or "public"."""
+    return f"<!-- begin {kind}: written by script/doctor_blind -->", f"<!-- end {kind} -->"
 
 
 def count(entries):
@@ -64,17 +68,19 @@ def part_of(entries, settings):
     return lines
 
 
-def as_markdown(command, parts):
+def as_markdown(kind, command, parts):
     """The section: the command that wrote it, and a matrix for each (entries, settings)."""
-    lines = [BEGIN, f"Written by `{command}`; a row for each true cause, a column for each verdict (`mixed+` blames the allocator among others, "
+    begin, end = marks(kind)
+    lines = [begin, f"Written by `{command}`; a row for each true cause, a column for each verdict (`mixed+` blames the allocator among others, "
              f"`mixed-` does not). `{BORNE}`: measured by hand two threads are at least 1.85 times as fast as one. A program's head names one word as "
              "its cause; some accept others, too, as right."]
-    return "\n".join([*lines, *(line for part in parts for line in part_of(*part)), END]) + "\n"
+    return "\n".join([*lines, *(line for part in parts for line in part_of(*part)), end]) + "\n"
 
 
-def put_into(page, section):
+def put_into(page, kind, section):
     """The page with the section between its two marks replaced, or added at the end."""
-    if BEGIN not in page or END not in page:
-        return page.rstrip("\n") + "\n\n## Blind cases\n\n" + section
-    before, rest = page.split(BEGIN, 1)
-    return before + section.rstrip("\n") + rest.split(END, 1)[1]
+    begin, end = marks(kind)
+    if begin not in page or end not in page:
+        return page.rstrip("\n") + f"\n\n## {kind.capitalize()} cases\n\n" + section
+    before, rest = page.split(begin, 1)
+    return before + section.rstrip("\n") + rest.split(end, 1)[1]

@@ -49,6 +49,7 @@ def parse_arguments(words):
     parser = OneLineParser(prog="script/doctor_blind", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=Path, default=ROOT / "build" / "release", metavar="FOLDER", help="build folder whose freehold is asked [build/release]")
     parser.add_argument("--programs", type=Path, default=None, metavar="FOLDER", help="where the cases are built [BUILD/blind]")
+    parser.add_argument("--public", action="store_true", help="instead, programs rebuilt from public descriptions of a cause [results in BUILD/blind/public.json]")
     parser.add_argument("--only", metavar="PATTERN", help="cases by name or cause, with * and ?, several by commas")
     parser.add_argument("--budget", type=number(float, 1), default=25.0, metavar="S", help="seconds for each case [25]")
     beside = parser.add_mutually_exclusive_group()
@@ -65,7 +66,7 @@ def parse_arguments(words):
     parser.add_argument("--times", type=number(int, 1), default=3, metavar="N", help="runs of each for --by-hand [3]")
     asked = parser.parse_args(words)
     asked.programs = asked.programs or asked.build / "blind"
-    asked.results = asked.results or asked.programs / "results.json"
+    asked.results = asked.results or asked.programs / ("public.json" if asked.public else "results.json")
     return asked
 
 
@@ -137,9 +138,10 @@ def report(asked, parts):
     if asked.markdown:
         only = [f"--only {asked.only}"] if asked.only else []
         beside = f"--conditions {','.join(asked.conditions)}" if asked.conditions else f"--neighbours {asked.neighbours}"
-        section = matrix.as_markdown(" ".join(["script/doctor_blind", f"--budget {asked.budget:g}", beside, *only]), parts)
+        kind, public = ("public", ["--public"]) if asked.public else ("blind", [])
+        section = matrix.as_markdown(kind, " ".join(["script/doctor_blind", *public, f"--budget {asked.budget:g}", beside, *only]), parts)
         exists = asked.markdown.exists()
-        asked.markdown.write_text(matrix.put_into(asked.markdown.read_text(), section) if exists else section)
+        asked.markdown.write_text(matrix.put_into(asked.markdown.read_text(), kind, section) if exists else section)
     counts = matrix.count([entry for entries, _ in parts for entry in entries])
     # A case that did not end in time, on a machine that others keep busy, is no wrong verdict; nothing but such is no trial.
     return 1 if asked.gate and (counts["wrong"] or counts["in_vain"] or counts["failed"] == counts["cases"]) else 0
@@ -148,7 +150,7 @@ def report(asked, parts):
 def main(words):
     asked = parse_arguments(words)
     try:
-        chosen = cases.choose(cases.all_cases(), asked.only)
+        chosen = cases.choose(cases.all_cases(cases.PUBLIC if asked.public else cases.PROGRAMS), asked.only)
         if asked.list:
             for case in chosen:
                 print(f"{case.name:32} {case.language:7} {case.truth}")
