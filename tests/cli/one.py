@@ -34,10 +34,10 @@ class Root:
                 (self.folder / library[1:]).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(library, self.folder / library[1:])
 
-    def run(self, *words, setup="true", variables=()):
+    def run(self, *words, setup="true", variables=(), unshare=UNSHARE):
         """Exit code, output and errors of the command, after the shell's words `setup` in the root's folder."""
         environment = {"PATH": os.environ["PATH"], **dict(variables)}
-        ended = subprocess.run([*UNSHARE, "sh", "-c", INSIDE.format(setup), "sh", self.folder, *words], env=environment, text=True, capture_output=True,
+        ended = subprocess.run([*unshare, "sh", "-c", INSIDE.format(setup), "sh", self.folder, *words], env=environment, text=True, capture_output=True,
                                timeout=120, check=False)
         return ended.returncode, ended.stdout, ended.stderr
 
@@ -106,17 +106,29 @@ def check_doctor(root):
     assert len(root.copies()) == 4, root.copies()
 
 
+def check_attach(root):
+    """To a process outside of the root, whose files are not in it: as in a container beside another."""
+    with subprocess.Popen([EXAMPLE, "60000000"], stdout=subprocess.DEVNULL) as process:
+        try:
+            unshare = [word for word in UNSHARE if word not in ("--pid", "--fork")]
+            code, out, err = root.run("/bin/freehold", "doctor", "attach", "--for", "1", str(process.pid), unshare=unshare)
+        finally:
+            process.kill()
+    assert code == 0 and "Parser::" in out and "malloc and free in libc.so.6" in out, (code, out, err)
+
+
 def main():
     if subprocess.run([*UNSHARE, "mount", "-t", "tmpfs", "none", "/tmp"], stderr=subprocess.DEVNULL, check=False).returncode != 0:
         print("skipped: this process may make no root of its own")
         return 77
-    with tempfile.TemporaryDirectory() as empty, tempfile.TemporaryDirectory() as glibc:
+    with tempfile.TemporaryDirectory() as empty, tempfile.TemporaryDirectory() as beside, tempfile.TemporaryDirectory() as glibc:
         check_alone(Root(empty))
+        check_attach(Root(beside))
         root = Root(glibc, "/bin/true", EXAMPLE)
         check_run(root)
         check_refusals(root)
         check_doctor(root)
-    print("one: alone, run, refusals, doctor")
+    print("one: alone, beside another, run, refusals, doctor")
     return 0
 
 

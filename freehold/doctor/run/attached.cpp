@@ -10,6 +10,7 @@
 #include <fstream>
 #include <map>
 #include <set>
+#include <sstream>
 
 #include "freehold/doctor/analysis/allocator_code.hpp"
 #include "freehold/doctor/analysis/derived.hpp"
@@ -69,6 +70,21 @@ Estimate share_of(std::uint64_t part, std::uint64_t all) {
   return {std::max(0.0, share - error), share, std::min(1.0, share + error)};
 }
 
+// The map with the files as this process can open them: a process in another container has others by the same names.
+std::string with_root(const std::string& maps, const std::string& root) {
+  std::istringstream in(maps);
+  std::string out;
+  for (std::string line; std::getline(in, line);) {
+    if (const std::size_t slash = line.find('/'); slash != std::string::npos) {
+      const std::string here = line.substr(slash);
+      std::error_code none;
+      if (fs::exists(root + here, none) && !fs::equivalent(here, root + here, none)) line.insert(slash, root);
+    }
+    out += line + '\n';
+  }
+  return out;
+}
+
 class Watcher {
  public:
   Watcher(const AttachSettings& settings, const AttachCaller& caller)
@@ -77,7 +93,8 @@ class Watcher {
         shown_(live::thread_with_memory(pid_)),
         maps_(live::maps_of(pid_)),
         files_(live::files_of(live::code_mappings(maps_))),
-        code_(live::code_mappings(maps_), (live::proc_folder(shown_) / "root").string()) {
+        root_((live::proc_folder(shown_) / "root").string()),
+        code_(live::code_mappings(maps_), root_) {
     of_.settings = settings;
   }
 
@@ -234,11 +251,12 @@ class Watcher {
   void add_functions() {
     caller_.show_naming();
     // A copy: the process may have ended.
-    std::string file = fs::temp_directory_path() / "freehold-doctor-maps-XXXXXX";
+    std::error_code none;
+    std::string file = fs::temp_directory_path(none) / "freehold-doctor-maps-XXXXXX";
     const int fd = ::mkstemp(file.data());
     if (fd < 0) return;
     ::close(fd);
-    std::ofstream(file) << maps_;
+    std::ofstream(file) << with_root(maps_, root_);
     std::map<std::pair<std::string, std::string>, std::uint64_t> functions;
     {
       Symbols symbols(file);
@@ -266,6 +284,7 @@ class Watcher {
   pid_t shown_;  // under which the kernel shows its memory
   std::string maps_;
   std::set<std::string> files_;
+  std::string root_;  // of its files
   AllocatorCode code_;
   Sampler sampler_;
   std::map<std::uint64_t, std::uint64_t> addresses_;
