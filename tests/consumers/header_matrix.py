@@ -19,7 +19,7 @@ COMPILERS = {"gcc": ("gcc", "g++"), "clang": ("clang-19", "clang++-19")}
 MODES = {"Debug": ["-O0", "-g"], "Release": ["-O2", "-DNDEBUG"]}
 STANDARDS = {"c": ["c11", "c17"], "cpp": ["c++20", "c++23"]}
 WARNINGS = ["-Wall", "-Wextra", "-Wshadow", "-Wconversion", "-Wsign-conversion", "-Werror"]
-PARTS = ["process", "timer", "heap", "thread_alloc", "alloc", "pool", "profile", "check", "sync", "os", "base"]
+PARTS = ["process", "timer", "heap", "thread_alloc", "alloc", "pool", "profile", "slots", "check", "sync", "os", "base"]
 PROJECT = pathlib.Path(__file__).resolve().parent / "project"
 # Freehold's malloc is not linked here.
 NOT_TOGETHER = {"active.c", "active.cpp", "unmentioned.c"}
