@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The pages of the experiments in a browser: each draws everything, complains about nothing, fetches nothing.
+#include <nlohmann/json.hpp>
+
 #include "lab/articles/page.hpp"
 #include "lab/articles/results_json.hpp"
 #include "lab/pools/page.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What all experiments have in common, from outside: bad arguments, and Ctrl-C in the middle. What each of them measures is
-// tested in a file of its name.
+// Bad arguments of all experiments, and Ctrl-C in the middle of one, from outside. A file of each experiment's name tests what it
+// measures.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 

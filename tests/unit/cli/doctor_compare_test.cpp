@@ -2,6 +2,8 @@
 // Two reports against each other.
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "cli/doctor/comparison.hpp"
 #include "cli/doctor/results_json.hpp"
 #include "tests/unit/cli/doctor_support.hpp"

@@ -1,25 +1,24 @@
 // SPDX-License-Identifier: MIT
-// Names in Prometheus's text format. What the figures say of a process is tests/cli/stats_test.cpp's and stats.py's
-// business.
+// Names in Prometheus's text format. tests/cli/stats_test.cpp and stats.py compare the figures with processes.
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
+#include <cstdint>
+#include <optional>
 
 #include "cli/stats/sample.hpp"
 
 namespace freehold::cli::stats {
 namespace {
-using freehold::live::LiveFigure;
 
 Sample sample() {
   Sample sample;
   sample.pid = 4711;
   const auto heap = [](std::uint64_t bytes, std::optional<std::uint64_t> limit) {
-    live::LiveHeapFigures heap;
-    heap.name = "h";
-    heap.live_bytes = bytes;
-    heap.limit_bytes = limit;
-    return heap;
+    live::LiveHeapFigures figures;
+    figures.name = "h";
+    figures.live_bytes = bytes;
+    figures.limit_bytes = limit;
+    return figures;
   };
   sample.stats.heaps = {heap(200, 1 << 20), heap(300, {})};
   sample.stats.pools = {{.name = "p", .slot_bytes = 40, .capacity = 100, .opened_slots = 64, .taken_slots = 10},

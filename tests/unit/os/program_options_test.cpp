@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What is wrong in an option. tests/linking shows that options are read, and that the environment wins.
+// Options with wrong values are reported. tests/linking shows that options are read, and that the environment wins.
 #include "freehold/os/program_options.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Who is believed to serve a pool's name. Names that are taken or none: cli.workers.
+// Another user is not believed to serve a pool's name. Names that are taken or none: cli.workers.
 #include "freehold/process/named_socket.hpp"
 
 #include <gtest/gtest.h>

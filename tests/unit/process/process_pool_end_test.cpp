@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Whatever ends a worker, a pool or the process that has it: nothing is left behind, and a component that writes over the
-// table harms its own tasks.
+// Nothing is left behind when a worker, a pool or the process that has it ends, and a component that writes over the table
+// harms its own tasks.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the tests of the process pool share: its options, waiting, and a folder with a copy of the component.
+// Options, waiting, and a folder with a copy of the component, for all tests of the process pool.
 #pragma once
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What becomes of tasks in a pool whose component misbehaves on command: results, retries, deadlines, callbacks, the log.
+// Tasks in a pool whose component misbehaves on command: results, retries, deadlines, callbacks, the log.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
