@@ -106,12 +106,6 @@ TEST(ReadLiveFigures, StaticProgram_NearTheTruth) {
   expect_the_truth(Holder(program.c_str()));
 }
 
-TEST(ReadLiveFigures, WithoutFreehold_None) {
-  const Holder holder(FREEHOLD_HOLDS_PLAIN);
-  ASSERT_TRUE(holder.is_ready());
-  EXPECT_FALSE(figures_of(holder.pid()).has_value());
-}
-
 // ---- directories of this program's own, which has no engine ----------------------------------------------------------
 
 constinit alloc::LiveDirectory g_directory{};

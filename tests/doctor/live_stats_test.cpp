@@ -187,17 +187,6 @@ TEST(LiveStats, BlocksOfAThreadThatEnded_FreedElsewhere_AreRemote) {
 
 // ---- who cannot be read -----------------------------------------------------------------------------------------------
 
-TEST(LiveStats, ProcessThatCannotBeRead_WhyIsSaid) {
-  const pid_t child = ::fork();
-  if (child == 0) ::_exit(0);
-  siginfo_t info{};
-  ::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT);
-  EXPECT_EQ(read_live_stats(child).refusal, LiveRefusal::kEnded);
-  ::waitpid(child, nullptr, 0);
-  EXPECT_EQ(read_live_stats(child).refusal, LiveRefusal::kNoProcess);
-  EXPECT_EQ(read_live_stats(4'194'303).refusal, LiveRefusal::kNoProcess);
-}
-
 // The kernel takes such a process's first thread for a zombie, and shows nothing of the process under its number.
 TEST(LiveStats, FirstThreadHasEnded_TheOthersAreRead) {
   constexpr std::size_t kBytes = 208, kBlocks = 5'000;

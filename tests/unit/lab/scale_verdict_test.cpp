@@ -16,15 +16,6 @@ std::vector<Outcome> outcomes(const Results& results) {
   return list;
 }
 
-TEST(ScaleVerdict, AsInTheArticle_AllReproducedWithFigures) {
-  const Results results = results_with(as_in_the_article);
-  EXPECT_EQ(outcomes(results), (std::vector(3, Outcome::kReproduced)));
-  const Verdict verdict = verdict_of(results);
-  EXPECT_NE(verdict.paragraph.find("2 CPUs"), std::string::npos);
-  EXPECT_NE(verdict.paragraph.find("0.50 times as fast as one"), std::string::npos) << verdict.paragraph;
-  EXPECT_NEAR(*verdict.claims[0].ratio, 0.1768, 1e-3);  // sqrt(0.25 * 0.125)
-}
-
 TEST(ScaleVerdict, FreeholdThatDegrades_Refuted) {
   const Results results = results_with([](const Cell& cell, std::size_t) {
     const bool bad = cell.mode == Mode::kThreads && cell.test == Workload::kAllocate;

@@ -43,6 +43,18 @@ struct Api {
   FREEHOLD_LOAD(freehold_process_pool_attach);
 };
 
+// A log.
+struct Lines {
+  std::mutex lock;
+  std::string text;
+
+  static void note(void* context, const char* line) {
+    auto& to = *static_cast<Lines*>(context);
+    const std::lock_guard guard(to.lock);
+    to.text += std::string(line) + "\n";
+  }
+};
+
 class ProcessCApi_Unit : public testing::Test {
  protected:
   void SetUp() override {
@@ -61,8 +73,9 @@ class ProcessCApi_Unit : public testing::Test {
     ASSERT_EQ(error(pool_), "");
   }
   void TearDown() override { api_.freehold_process_pool_destroy(pool_); }
-  int call(const std::string& input) {
-    return api_.freehold_process_pool_call(pool_, input.data(), input.size(), nullptr, output_, sizeof output_, &bytes_,
+  int call(const std::string& input) { return call_of(pool_, input); }
+  int call_of(freehold_process_pool_t* pool, const std::string& input) {
+    return api_.freehold_process_pool_call(pool, input.data(), input.size(), nullptr, output_, sizeof output_, &bytes_,
                                            &detail_);
   }
   freehold_process_task_t* submit(const std::string& input, std::uint64_t timeout_ms = FREEHOLD_NO_LIMIT) {
@@ -129,10 +142,7 @@ TEST_F(ProcessCApi_Unit, AttachedByName_TasksRunUntilTheServerIsGone) {
   accepting.join();
   ASSERT_NE(attached, nullptr);
   EXPECT_EQ(api_.freehold_process_pool_ok(attached), 1) << error(attached);
-  const auto call = [&](const std::string& input) {
-    return api_.freehold_process_pool_call(attached, input.data(), input.size(), nullptr, output_, sizeof output_, &bytes_,
-                                           &detail_);
-  };
+  const auto call = [&](const std::string& input) { return call_of(attached, input); };
   EXPECT_EQ(call("echo hello"), FREEHOLD_PROCESS_OK);
   EXPECT_EQ(output(), "hello");
   EXPECT_EQ(call("fail 9"), FREEHOLD_PROCESS_COMPONENT);
@@ -209,10 +219,7 @@ TEST_F(ProcessCApi_Unit, TaskOptionsDrainAndStats) {
 TEST_F(ProcessCApi_Unit, OptionsOfThePool_EachIsPassedOn) {
   const std::string folder = testing::TempDir() + "freehold_c_options" + std::to_string(::getpid());
   std::filesystem::create_directory(folder);
-  struct Lines {
-    std::mutex lock;
-    std::string text;
-  } lines;
+  Lines lines;
   const int codes[] = {7, 0};
   const char* const command[] = {FREEHOLD_WORKER_PROGRAM, FREEHOLD_TEST_COMPONENT, nullptr};
   freehold_process_pool_options_t options{};
@@ -227,17 +234,10 @@ TEST_F(ProcessCApi_Unit, OptionsOfThePool_EachIsPassedOn) {
   options.max_retry_attempts = 3;
   options.keep_standard_error = 1;
   options.log_context = &lines;
-  options.log = [](void* context, const char* line) {
-    auto& to = *static_cast<Lines*>(context);
-    const std::lock_guard guard(to.lock);
-    to.text += std::string(line) + "\n";
-  };
+  options.log = Lines::note;
   freehold_process_pool_t* pool = api_.freehold_process_pool_create(&options);
   ASSERT_EQ(error(pool), "");
-  const auto call = [&](const std::string& input) {
-    return api_.freehold_process_pool_call(pool, input.data(), input.size(), nullptr, output_, sizeof output_, &bytes_,
-                                           &detail_);
-  };
+  const auto call = [&](const std::string& input) { return call_of(pool, input); };
   EXPECT_EQ(call("refuse 7 " + folder + "/a"), FREEHOLD_PROCESS_OK) << "the third run";
   EXPECT_EQ(call("say out of luck"), FREEHOLD_PROCESS_EXIT);
   EXPECT_EQ(call("echo x"), FREEHOLD_PROCESS_OK);
@@ -302,21 +302,14 @@ TEST(ProcessCApiInstalled_Unit, LibraryOfAPrefix_FindsItsWorker) {
   }
 }
 TEST(ProcessCApiInstalled_Unit, NoWorkerProgram_ErrorAndLogSayWhy) {
-  struct Lines {
-    std::mutex lock;
-    std::string text;
-  } lines;
+  Lines lines;
   const Api api;
   freehold_process_pool_options_t options{};
   options.size = sizeof options;
   options.component = FREEHOLD_TEST_COMPONENT;
   options.worker_program = "/nowhere/program";
   options.log_context = &lines;
-  options.log = [](void* context, const char* line) {
-    auto& to = *static_cast<Lines*>(context);
-    const std::lock_guard guard(to.lock);
-    to.text += std::string(line) + "\n";
-  };
+  options.log = Lines::note;
   freehold_process_pool_t* const pool = api.freehold_process_pool_create(&options);
   ASSERT_NE(pool, nullptr);
   std::size_t bytes = 0;
