@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Bad arguments of all experiments, and Ctrl-C in the middle of one, from outside. A file of each experiment's name tests what it
-// measures.
+// Bad arguments of all experiments, and Ctrl-C in the middle of one, from outside. A file of each experiment's name tests
+// what it measures.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The results as a confusion matrix: for a terminal, as JSON and as the Markdown of docs/doctor-checked.md."""
+"""The results as a confusion matrix: for a terminal, as JSON and as the Markdown of docs/doctor-blind.md."""
 
 from collections import Counter
 
