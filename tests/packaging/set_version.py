@@ -47,6 +47,13 @@ def main():
     expect("a patch version, exit code", done.returncode, 0)
     expect("a patch version, sonames", after["README.md"], TREE["README.md"])
 
+    with_address = {**TREE, "CMakeLists.txt": TREE["CMakeLists.txt"] + '  HOMEPAGE_URL "https://a.example/f" # the one place\n',
+                    "README.md": "git clone ADDRESS freehold && cd freehold    # the address\nscript/demo\n", "CITATION.cff": "title: Freehold\nversion: 0.1.0\n"}
+    done, after = run(tool, with_address, "0.1.0", "0.1.1", "2026-02-03")
+    expect("an address, exit code", (done.returncode, done.stdout[:14]), (0, "Freehold 0.1.1"))
+    expect("an address, README", after["README.md"], "git clone https://a.example/f freehold && cd freehold\nscript/demo\n")
+    expect("an address, citation", after["CITATION.cff"], 'title: Freehold\nversion: 0.1.1\nrepository-code: "https://a.example/f"\n')
+
     done, _ = run(tool, TREE, "--notes", "0.1.0")
     expect("notes of a release", done.stdout, "Freehold 0.1.0\n\n- libfreehold.so.0.1\n")
 
