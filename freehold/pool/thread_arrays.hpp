@@ -105,6 +105,15 @@ class ThreadArrays {
     }
     return nullptr;
   }
+  // How many arrays further() would look at; for tests.
+  [[nodiscard, gnu::visibility("hidden")]] static std::size_t steps_to(const void* pool) noexcept {
+    std::size_t steps = 0;
+    for (const Further* each = bucket(pool); each != nullptr; each = each->next) {
+      ++steps;
+      if (each->is_of(pool)) break;
+    }
+    return steps;
+  }
   // An array that the calling thread may use for the pool, at its place or, without one, elsewhere; null: the thread is
   // ending, or memory is out. Pre: no lock is held.
   [[nodiscard, gnu::visibility("hidden")]] static Array* unused(const void* pool, Place place) noexcept {
