@@ -11,6 +11,7 @@ namespace freehold::test {
 namespace {
 
 constexpr double kWorstMs = 20;
+constexpr double kMostGivenBackMib = 8;  // two chunks; 4 were measured
 
 // One figure of a run; infinite if the run took 20 seconds, of which it needs at most three: one call was stuck.
 double figure_in_time(std::vector<std::string> arguments, const std::string& name) {
@@ -45,6 +46,10 @@ TEST(Latency, TenTimesTheFreeRuns_FreeCostsAboutTheSame) {
     best = std::min(best, many / figure_in_time({"latency_of_freeing_runs", "20000"}, "mean_cpu_us"));
   }
   EXPECT_LE(best, 4);
+}
+// Two GiB in blocks of 1 MiB. What one call gives back bounds what it costs; times are only printed.
+TEST(Latency, TwoGibOfLargeBlocksAreFreed_EachFreeGivesBackLittle) {
+  EXPECT_LE(figure_in_time({"latency_of_freeing_large", "2048"}, "most_given_back_mib"), kMostGivenBackMib);
 }
 TEST(Latency, AnotherThreadTrims_EachCallIsBounded) {
   EXPECT_LE(best_worst_ms({"latency_beside_a_trim", "200000"}), kWorstMs);

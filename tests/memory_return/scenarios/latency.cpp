@@ -91,6 +91,36 @@ SCENARIO(latency_of_freeing_runs) {
   figure("worst_ms", std::max(all.worst_ms(), after.worst_ms()));
 }
 
+// BLOCKS of 1 MiB, written, are allocated, freed in their order, and allocated again.
+SCENARIO(latency_of_freeing_large) {
+  Table<void*> blocks(number(arguments, 0));
+  Latencies mallocs, frees;
+  double most = 0;
+  const auto allocate_all = [&] {
+    for (void*& block : blocks) {
+      block = mallocs.time([] { return CApi::allocate(kMiB); });
+      require(block != nullptr, "no memory");
+      std::memset(block, 1, kMiB);
+    }
+  };
+  allocate_all();
+  for (void*& block : blocks) {
+    const double before = private_mib();
+    frees.time([&] {
+      CApi::deallocate(block);
+      return 0;
+    });
+    most = std::max(most, before - private_mib());
+  }
+  allocate_all();
+  for (void* block : blocks) CApi::deallocate(block);
+  mallocs.print("malloc of 1 MiB");
+  frees.print("free of 1 MiB");
+  figure("worst_malloc_cpu_ms", mallocs.worst_cpu_ms());
+  figure("worst_free_cpu_ms", frees.worst_cpu_ms());
+  figure("most_given_back_mib", most);
+}
+
 SCENARIO(latency_beside_a_trim) {
   Runs runs(number(arguments, 0));
   runs.free_every_other(nullptr);
