@@ -17,6 +17,7 @@ import os
 import pathlib
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -94,15 +95,15 @@ def eventually(question, what, seconds=20):
 
 def redis(world, io_threads):
     """A server under load from several threads; a fork that saves while clients write; then the data's own digest."""
-    socket = str(world.folder / "socket")
-    cli = ["redis-cli", "-s", socket]
+    place = str(world.folder / "socket")
+    cli = ["redis-cli", "-s", place]
     plain = {name: value for name, value in world.environment.items() if name != "LD_PRELOAD"}
 
     def ask(*words, data=None):
         return subprocess.run([*cli, *words], input=data, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=plain,
                               timeout=60 * PATIENCE, check=False).stdout
 
-    with world.server("redis-server", "--port", "0", "--unixsocket", socket, "--dir", str(world.folder), "--save", "",
+    with world.server("redis-server", "--port", "0", "--unixsocket", place, "--dir", str(world.folder), "--save", "",
                       "--io-threads", str(io_threads), "--io-threads-do-reads", "yes" if io_threads > 1 else "no",
                       "--enable-debug-command", "local", "--loglevel", "warning"):
         eventually(lambda: ask("ping") == b"PONG\n", "the server's first answer")
@@ -110,7 +111,7 @@ def redis(world, io_threads):
                             (i, b"v" * (i * 37 % 3000), i % 50, i, i % 30, i, i) for i in range(20000))
         ask("--pipe", data=commands)
         ask("bgsave")
-        load = subprocess.run(["redis-benchmark", "-s", socket, "--threads", "2", "-n", "20000", "-r", "5000", "-d", "300", "-P",
+        load = subprocess.run(["redis-benchmark", "-s", place, "--threads", "2", "-n", "20000", "-r", "5000", "-d", "300", "-P",
                                "16", "-t", "set,get,lpush,lpop,sadd,hset", "-q"], stdout=subprocess.PIPE, env=plain, timeout=120 * PATIENCE,
                               check=False)
         if load.returncode != 0 or b"rror" in load.stdout:
@@ -197,6 +198,31 @@ def perl(world):
                      '{ "$_=" . length $h{$_} } sort { $a <=> $b } keys %h; $s =~ s/(\\d+)=(\\d+)/$2:$1/g; print length $s, " ", unpack("%32C*", $s), "\\n";')
 
 
+def php(world):
+    """An interpreter that opens its extensions with RTLD_DEEPBIND: a database, prepared statements, a function of its own."""
+    return world.run("php", str(INPUTS / "database.php"))
+
+
+def sshd(world):
+    """A server whose children confine themselves by a filter of system calls before they read what a stranger sends."""
+    if os.geteuid() == 0:
+        os.makedirs("/run/sshd", mode=0o755, exist_ok=True)
+    for key in ("host", "user"):
+        world.run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    options = {"Port": port, "ListenAddress": "127.0.0.1", "HostKey": world.folder / "host", "PidFile": "none", "StrictModes": "no", "UsePAM": "no",
+               "AuthorizedKeysFile": world.folder / "user.pub", "PermitRootLogin": "yes"}
+    (world.folder / "config").write_text("".join(f"{name} {value}\n" for name, value in options.items()))
+    ssh = ["ssh", "-F", "none", "-p", port, "-i", str(world.folder / "user"), "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=no", "-o",
+           "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR", "127.0.0.1"]
+    with world.server("/usr/sbin/sshd", "-D", "-e", "-f", str(world.folder / "config")):
+        eventually(lambda: b"Server listening" in world.stderr.read_bytes(), "the server's start")
+        world.run(*ssh, "true")
+        return world.run(*ssh, "seq 3")
+
+
 CASES = {
     "redis": ("redis-server", lambda w: redis(w, 1)),
     "redis_io_threads": ("redis-server", lambda w: redis(w, 2)),
@@ -210,6 +236,8 @@ CASES = {
     "xz": ("xz", lambda w: compressor(w, "xz", "-T2", "-2", "--block-size=1MiB")),
     "shell": ("bash", shell),
     "perl": ("perl", perl),
+    "php": ("php", php),
+    "sshd": ("/usr/sbin/sshd", sshd),
 }
 
 
