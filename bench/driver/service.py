@@ -23,6 +23,7 @@ QUICK_SCALE = 0.1
 # For any machine, since counts of pages repeat; at a tenth of the size, too. A survivors' row may keep what the budget allows and the
 # records of spans beyond 1.1 times the pages that hold a survivor.
 CEILINGS = {**{row: {"excess_mib": 4.0} for row in ("survivors_random", "survivors_sessions", "survivors_48", "survivors_1024")},
+            **{row: {"lines_at_first": 1.0, "lines_at_last": 0.1} for row in ("lines_16", "lines_32")},
             "snapshot_500": {"child_dirty_percent": 1.6}}
 
 @dataclass

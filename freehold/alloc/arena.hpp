@@ -79,6 +79,11 @@ class Arena {
     Word& summary(SpanIndex span) const noexcept { return arena->spans_[span].summary; }
     auto& last_user(SpanIndex span) const noexcept { return arena->last_users_[span]; }
     bool belongs(SpanIndex span, unsigned tag) const noexcept { return arena->class_of_span(span).index() == tag; }
+    // Slots smaller than a cache line: two threads that write to them in one line slow each other down for ever.
+    bool is_left_to(pool::LastUser user, unsigned tag) const noexcept {
+      return Classes::slot_bytes(SizeClass{tag}) < base::kCacheLine && !arena->ended_threads_.has(user.thread()) &&
+             arena->budget_.may_scatter();
+    }
     // Of no class: the claim that follows puts it into a tree.
     pool::SummaryTree<A>* tree_of(SpanIndex span) const noexcept {
       const SizeClass c = arena->class_of_span(span);
@@ -103,6 +108,8 @@ class Arena {
     if (shards - 1 > shard_mask_.load(std::memory_order_relaxed))
       shard_mask_.store(static_cast<unsigned>(std::min(shards, std::size_t{kShards}) - 1), std::memory_order_relaxed);
   }
+
+  [[nodiscard]] EndedThreads<A>& ended_threads() noexcept { return ended_threads_; }
 
   // --- look-ups, any thread ------------------------------------------------------------------------------------------
 
@@ -509,6 +516,7 @@ class Arena {
   std::uint32_t chunks_end_ = 0;  // chunks that belong to an extent
   std::uint32_t max_chunks_ = 0;
   unsigned table_numbers_[6]{};
+  alignas(base::kCacheLine) EndedThreads<A> ended_threads_;
 };
 
 }  // namespace freehold::alloc

@@ -29,6 +29,26 @@ struct ArenaCounters {
   typename A::template atomic<std::uint64_t> purged_bytes{0}, purge_calls{0}, span_claims{0}, span_returns{0};
 };
 
+// The threads that have ended, by the last bits of their ids: a hint. One that shares them with a later thread counts as
+// living once that has begun.
+template <sync::Atomics A>
+class EndedThreads {
+ public:
+  // Relaxed, all of it: publishes nothing. Ids begin at 1 and count up; the first ones had no predecessor.
+  void note_begin(std::uint32_t id) noexcept {
+    if (id >= kIds) word_of(id).fetch_and(~base::bit(id % 64), std::memory_order_relaxed);
+  }
+  void note_end(std::uint32_t id) noexcept { word_of(id).fetch_or(base::bit(id % 64), std::memory_order_relaxed); }
+  [[nodiscard]] bool has(std::uint32_t id) const noexcept {
+    return (words_[id / 64 % kWords].load(std::memory_order_relaxed) >> id % 64 & 1) != 0;
+  }
+
+ private:
+  static constexpr unsigned kWords = 16, kIds = 64 * kWords;
+  [[nodiscard]] auto& word_of(std::uint32_t id) noexcept { return words_[id / 64 % kWords]; }
+  typename A::template atomic<std::uint64_t> words_[kWords]{};
+};
+
 // The memory orders of the hand-over of spans between classes, so that the model tests can weaken each.
 struct ArenaOrders {
   // seq_cst: release for threads that take the span's slots, and ordered against note_full()'s look into the set of empties

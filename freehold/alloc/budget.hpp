@@ -110,6 +110,8 @@ class Budget {
   [[nodiscard]] std::int64_t free_in_spans() const noexcept { return get(class_spans_) - get(live_) - get(returned_); }
   // Of those, what a search may still give back.
   [[nodiscard]] std::int64_t scattered() const noexcept { return free_in_spans() - stuck(); }
+  // True if slots may stay free beside slots in use for the sake of cache lines: as much again as may be kept in any case.
+  [[nodiscard]] bool may_scatter() const noexcept { return free_in_spans() <= allowance() + Config::kKeepBytes; }
   [[nodiscard]] std::int64_t in_use() const noexcept { return get(live_) + get(runs_) + get(direct_); }
   [[nodiscard]] std::int64_t dirty() const noexcept { return get(dirty_); }
   [[nodiscard]] std::int64_t class_span_bytes() const noexcept { return get(class_spans_); }

@@ -30,6 +30,7 @@ typename Core<A, Config, Pages, Clock>::Cache* Core<A, Config, Pages, Clock>::at
   threads_.store(threads() + 1, std::memory_order_relaxed);
   peak_threads_ = std::max(peak_threads_, threads());
   arena_.expect_threads(peak_threads_);
+  arena_.ended_threads().note_begin(cache->id);
   return cache;
 }
 
@@ -59,6 +60,7 @@ void Core<A, Config, Pages, Clock>::detach(Cache* cache) noexcept {
     caches_ = cache->next;
   if (cache->next != nullptr) cache->next->previous = cache->previous;
   threads_.store(threads() - 1, std::memory_order_relaxed);
+  arena_.ended_threads().note_end(cache->id);
   metadata_.free(cache, sizeof(Cache) + 2 * sizeof(void*));
 }
 

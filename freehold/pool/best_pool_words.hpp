@@ -229,6 +229,7 @@ class BestPoolWords {
     Word& summary(std::uint32_t span) const noexcept { return summaries[span]; }
     auto& last_user(std::uint32_t span) const noexcept { return last_users[span]; }
     static constexpr bool belongs(std::uint32_t, unsigned) noexcept { return true; }
+    static constexpr bool is_left_to(LastUser, unsigned) noexcept { return false; }
     SummaryTree<A>* tree_of(std::uint32_t) const noexcept { return &pool->tree(); }
 
     std::size_t words_a_span;

@@ -101,6 +101,7 @@ struct WordPoolOrders {
 // Config gives: Storage, Orders.
 //   Storage: Word& word(WordIndex); Word& summary(span); atomic<uint32_t>& last_user(span), a LastUser's value;
 //            bool belongs(span, tag): to the pool of this tag, now;
+//            bool is_left_to(LastUser, tag): whether no other thread takes over the spans of this one, for now;
 //            SummaryTree<A>* tree_of(span): of the pool that the span belongs to now; null: to none
 // It is data that all pools over the same spans share, and calls none of them.
 template <sync::Atomics A, class Config>
@@ -128,9 +129,10 @@ class WordPool {
 
   // Takes between 1 and `want` slots of one word, the lowest first; with 64, whatever the word holds by one exchange. Looks
   // first where `cursor` stands, which then follows. `thread_id`: 1 … 2^31 - 1; the thread's own spans and fresh ones
-  // come first; another's is taken over if more than `max_foreign_spans` of those were seen. bits == 0: nothing was found
-  // under these terms, or the pool looks empty; a put that is under way may be missed. Post: if the span still belongs to
-  // this pool, the caller calls settle(); else it puts the slots into the other pool and may search again.
+  // come first; another's is taken over if more than `max_foreign_spans` of those were seen, and it is not left to that
+  // thread; 0: any is. bits == 0: nothing was found under these terms, or the pool looks empty; a put that is under way may
+  // be missed. Post: if the span still belongs to this pool, the caller calls settle(); else it puts the slots into the
+  // other pool and may search again.
   [[nodiscard]] Taken find(Cursor& cursor, unsigned want, std::uint32_t thread_id, unsigned max_foreign_spans) noexcept {
     const std::uint32_t home = span_of(cursor.word);
     if (storage_->belongs(home, tag_) && (max_foreign_spans == 0 || !last_user_of(home).is_foreign(thread_id)))
@@ -145,10 +147,11 @@ class WordPool {
         return t;
     }
     // As many as a search looks at are enough, whatever the caller asks for: else memory would grow beside them for ever.
-    const std::uint32_t found = foreign.best();
+    const auto [found, stripe] = foreign.best();
     if (found == Cursor::kNoSpan || (foreign.seen <= max_foreign_spans && foreign.seen < foreign.most)) return {};
     if (const Taken t = take_found(found, want); t.bits != 0) return t;
-    return find(cursor, want, thread_id, 0);
+    tree_.retire(found, [&, span = found] { return has_slots(span); }, stripe);
+    return find(cursor, want, thread_id, max_foreign_spans);
   }
   // The first step of find(), in line: slots of the span where `cursor` stands, if another thread has not come there since.
   [[nodiscard, gnu::always_inline]] Taken find_at_home(const Cursor& cursor, unsigned want,
@@ -284,22 +287,28 @@ class WordPool {
   // for, within these. Fewer would make threads share spans while CPUs are left.
   static constexpr unsigned kForeignLook = 8, kMostForeignLook = 64;
 
-  // Spans of others that a search passed: one that its last user has left is better than one in use.
+  // Spans of others that a search passed, and the stripe where it met them: one that its last user has left is better than
+  // one in use.
   struct Foreign {
+    struct Place {
+      std::uint32_t span = Cursor::kNoSpan;
+      unsigned stripe = 0;
+    };
     unsigned most;  // a search ends there
     unsigned seen = 0;
-    std::uint32_t left = Cursor::kNoSpan;
-    std::uint32_t busy = Cursor::kNoSpan;
-
-    [[nodiscard]] bool note(std::uint32_t span, LastUser last_user, std::uint32_t thread_id) noexcept {
-      if (!last_user.is_foreign(thread_id)) return false;
-      ++seen;
-      std::uint32_t& place = last_user.is_active() ? busy : left;
-      if (place == Cursor::kNoSpan) place = span;
-      return true;
-    }
-    [[nodiscard]] std::uint32_t best() const noexcept { return left != Cursor::kNoSpan ? left : busy; }
+    Place left{}, busy{};
+    [[nodiscard]] const Place& best() const noexcept { return left.span != Cursor::kNoSpan ? left : busy; }
   };
+
+  // True if the span is used by another thread, and so passed for now.
+  [[nodiscard]] bool pass_by(std::uint32_t span, unsigned stripe, std::uint32_t thread_id, Foreign& foreign) noexcept {
+    const LastUser last_user = last_user_of(span);
+    if (!storage_->belongs(span, tag_) || !last_user.is_foreign(thread_id)) return false;
+    ++foreign.seen;
+    auto& place = last_user.is_active() ? foreign.busy : foreign.left;
+    if (place.span == Cursor::kNoSpan && !storage_->is_left_to(last_user, tag_)) place = {span, stripe};
+    return true;
+  }
 
   [[nodiscard]] LastUser last_user_of(std::uint32_t span) const noexcept {
     return {storage_->last_user(span).load(std::memory_order_relaxed)};
@@ -343,8 +352,7 @@ class WordPool {
         tree_.retire(span, [&] { return has_slots(span) && !tree_.test(span, proper); }, stripe);
         if (max_foreign_spans != 0) continue;  // else take what is at hand
       }
-      if (max_foreign_spans != 0 && storage_->belongs(span, tag_) && foreign.note(span, last_user_of(span), thread_id))
-        continue;
+      if (max_foreign_spans != 0 && pass_by(span, stripe, thread_id, foreign)) continue;
       if (const Taken t = take_found(span, want); t.bits != 0) return t;
       tree_.retire(span, [&] { return has_slots(span); }, stripe);
     }

@@ -16,6 +16,7 @@
 
 #include "sim/explore.hpp"
 #include "sim/sim_atomics.hpp"
+#include "tests/model/expect_ok.hpp"
 
 namespace freehold {
 namespace {
@@ -61,6 +62,7 @@ class World {
       return !Traits::kVerifies || world->owners_[span].load(std::memory_order_acquire) == tag;
     }
     auto& last_user(std::uint32_t span) const noexcept { return world->last_users_[span]; }
+    bool is_left_to(pool::LastUser user, unsigned) const noexcept { return user.thread() == 1; }
     pool::SummaryTree<A>* tree_of(std::uint32_t span) const noexcept {
       const unsigned owner =
           Traits::kAnnouncesToOwner ? world->owners_[span].load(std::memory_order_acquire) : static_cast<std::uint8_t>(tag);
@@ -444,6 +446,31 @@ Result refills_in_stripes(Options options, unsigned max_foreign_spans) {
   });
 }
 
+// A thread takes over a span that another one left, while that comes back, and none of the spans that are left to thread 1.
+template <class Traits>
+Result take_over(Options options) {
+  options.name += "take_over";
+  return sim::explore(options, [](sim::Execution& run) {
+    World<Traits> world(kOneWord);
+    Cursor users[2];
+    Taken found;
+    for (const std::uint32_t span : {0U, 1U}) {
+      world.pool().mark_active(users[span], span, span + 1);
+      world.free_at_first(word_index(span, 0), 1);
+      run.spawn([&, span] {
+        users[span].word = word_index(span, 0);
+        if (const Taken t = world.take(users[span], 64, 1, 2); t.bits != 0) world.put(t);
+      });
+    }
+    run.spawn([&] {
+      Cursor cursor{.word = word_index(0, 0)};
+      found = world.take(cursor, 64, 1, 1);
+      SIM_CHECK(found.bits == 0 || pool::span_of(found.word) == 1);
+    });
+    run.check([&] { world.check_at_rest({found}); });
+  });
+}
+
 // Two threads take all of the same span: at most one has it.
 template <class Traits>
 Result take_all_against_take_all(Options options) {
@@ -547,68 +574,40 @@ Options deep() { return {.name = "word_pool/", .preemptions = 5, .stale = 2}; }
 Options three() { return {.name = "word_pool/", .preemptions = 4, .stale = 2}; }
 Options shallow() { return {.name = "word_pool/mutant/", .preemptions = 4, .stale = 2, .print = false}; }
 
-TEST(WordPool_Model, RefillAgainstDrain_NothingTwiceNothingLost) {
-  const Result result = refill_against_drain<Faithful>(deep());
-  EXPECT_TRUE(result.ok()) << result;
-}
+TEST(WordPool_Model, RefillAgainstDrain_NothingTwiceNothingLost) { sim::expect_ok(refill_against_drain<Faithful>(deep())); }
 TEST(WordPool_Model, DrainAgainstStaleSummaries_NothingLost) {
-  const Result result = drain_against_stale_summaries<Faithful>(deep());
-  EXPECT_TRUE(result.ok()) << result;
+  sim::expect_ok(drain_against_stale_summaries<Faithful>(deep()));
 }
 TEST(WordPool_Model, DrainAgainstSearchInTwoLevels_NothingLost) {
-  const Result result = drain_against_search_in_two_levels<Faithful>(deep());
-  EXPECT_TRUE(result.ok()) << result;
+  sim::expect_ok(drain_against_search_in_two_levels<Faithful>(deep()));
 }
-TEST(WordPool_Model, PartsAgainstWholes_NothingTwiceNothingLost) {
-  const Result result = parts_against_wholes<Faithful>(deep());
-  EXPECT_TRUE(result.ok()) << result;
-}
-TEST(WordPool_Model, DrainAgainstTakeAll_AllOrNothing) {
-  const Result result = drain_against_take_all<Faithful>(deep());
-  EXPECT_TRUE(result.ok()) << result;
-}
+TEST(WordPool_Model, PartsAgainstWholes_NothingTwiceNothingLost) { sim::expect_ok(parts_against_wholes<Faithful>(deep())); }
+TEST(WordPool_Model, DrainAgainstTakeAll_AllOrNothing) { sim::expect_ok(drain_against_take_all<Faithful>(deep())); }
 TEST(WordPool_Model, RefillAgainstMove_NothingTwiceNothingLost) {
-  const Result result = refill_against_move<Faithful>(deep(), false);
-  EXPECT_TRUE(result.ok()) << result;
+  sim::expect_ok(refill_against_move<Faithful>(deep(), false));
 }
 TEST(WordPool_Model, RefillAgainstTwoMoves_NothingTwiceNothingLost) {
-  const Result result = refill_against_two_moves<Faithful>(deep());
-  EXPECT_TRUE(result.ok()) << result;
+  sim::expect_ok(refill_against_two_moves<Faithful>(deep()));
 }
-TEST(WordPool_Model, LateAnnouncement_NothingLost) {
-  const Result result = late_announcement<Faithful>(deep(), false);
-  EXPECT_TRUE(result.ok()) << result;
-}
+TEST(WordPool_Model, LateAnnouncement_NothingLost) { sim::expect_ok(late_announcement<Faithful>(deep(), false)); }
 TEST(WordPool_Model, LateAnnouncementAgainstSearch_NothingLost) {
-  const Result result = late_announcement<Faithful>(three(), true);
-  EXPECT_TRUE(result.ok()) << result;
+  sim::expect_ok(late_announcement<Faithful>(three(), true));
 }
 TEST(WordPool_Model, RefillsInStripes_NothingTwiceNothingLost) {
-  for (const unsigned max_foreign_spans : {0U, 2U}) {
-    const Result result = refills_in_stripes<Faithful>(deep(), max_foreign_spans);
-    EXPECT_TRUE(result.ok()) << result;
-  }
+  for (const unsigned max_foreign_spans : {0U, 2U}) sim::expect_ok(refills_in_stripes<Faithful>(deep(), max_foreign_spans));
 }
-TEST(WordPool_Model, TakeAllAgainstTakeAll_AtMostOne) {
-  const Result result = take_all_against_take_all<Faithful>(deep());
-  EXPECT_TRUE(result.ok()) << result;
-}
+TEST(WordPool_Model, TakeOver_OnlyWhatIsNotLeftToItsUser) { sim::expect_ok(take_over<Faithful>(three())); }
+TEST(WordPool_Model, TakeAllAgainstTakeAll_AtMostOne) { sim::expect_ok(take_all_against_take_all<Faithful>(deep())); }
 TEST(WordPool_Model, RefillsOfBothPoolsAgainstMove_NothingTwiceNothingLost) {
-  const Result result = refill_against_move<Faithful>(three(), true);
-  EXPECT_TRUE(result.ok()) << result;
+  sim::expect_ok(refill_against_move<Faithful>(three(), true));
 }
 TEST(WordPool_Model, PurgeAgainstRefillAndDrain_NothingTwiceNothingLost) {
-  const Result result = purge_against_refill_and_drain<Faithful>(three());
-  EXPECT_TRUE(result.ok()) << result;
+  sim::expect_ok(purge_against_refill_and_drain<Faithful>(three()));
 }
 TEST(WordPool_Model, DrainAgainstTakeAllAndRefill_AllOrNothing) {
-  const Result result = drain_against_take_all_and_refill<Faithful>(three());
-  EXPECT_TRUE(result.ok()) << result;
+  sim::expect_ok(drain_against_take_all_and_refill<Faithful>(three()));
 }
-TEST(WordPool_Model, ThreeThreads_NothingTwiceNothingLost) {
-  const Result result = three_threads<Faithful>(three());
-  EXPECT_TRUE(result.ok()) << result;
-}
+TEST(WordPool_Model, ThreeThreads_NothingTwiceNothingLost) { sim::expect_ok(three_threads<Faithful>(three())); }
 TEST(WordPool_Model, EverythingAtOnce_Pct_NothingTwiceNothingLost) {
   Options options = deep();
   options.strategy = sim::Strategy::kPct;

@@ -39,6 +39,7 @@ class TestSpans {
   Word& summary(std::uint32_t span) const { return summaries_[span]; }
   auto& last_user(std::uint32_t span) const { return last_users_[span]; }
   bool belongs(std::uint32_t span, unsigned tag) const { return owners_[span].load(std::memory_order_acquire) == tag; }
+  static bool is_left_to(pool::LastUser, unsigned) { return false; }
   pool::SummaryTree<A>* tree_of(std::uint32_t span) const {
     const unsigned tag = owners_[span].load(std::memory_order_acquire);
     return tag != 0 ? &pools_[tag].tree() : nullptr;
