@@ -136,7 +136,8 @@ ordered_json trial_json(const Trial& trial) {
           {"ready_share", or_null(trial.ready_share)},
           {"throttled_s", trial.throttled_s},
           {"throughput", or_null(trial.throughput)},
-          {"wait_status", trial.wait_status}};
+          {"wait_status", trial.wait_status},
+          {"round", or_null(trial.round)}};
 }
 
 ordered_json cell_json(const Experiment& experiment, const Cell& cell) {

@@ -2,6 +2,8 @@
 #include "freehold/doctor/analysis/resampled.hpp"
 
 #include <cmath>
+#include <map>
+#include <optional>
 #include <random>
 
 #include "freehold/doctor/analysis/derived.hpp"
@@ -16,14 +18,46 @@ constexpr double kUnknownSpread = 0.08;  // assumed where nothing was tried twic
 // From the median of absolute deviations to a standard deviation, for what is normally distributed.
 constexpr double kDeviations = 1.4826;
 
-double usual_spread_of(const std::vector<std::vector<double>>& costs) {
+constexpr unsigned kNoRound = ~0U;
+constexpr double kCellsOfARound = 4;  // from so many on it is seen what all of a round have in common
+
+bool has_rounds(const Cell& cell) {
+  return std::ranges::all_of(cell.trials, [](const Trial& trial) { return trial.round.has_value(); });
+}
+
+// What a round does to all of its trials, as a factor of their costs, and of how many trials that is told.
+struct RoundEffect {
+  double logs = 0;
+  double trials = 0;
+  [[nodiscard]] bool is_seen() const { return trials >= kCellsOfARound; }
+  [[nodiscard]] double factor() const { return is_seen() ? std::exp(logs / trials) : 1; }
+  // The effect was told by the trials that it is taken from: what is left of them differs by less.
+  [[nodiscard]] double correction() const { return is_seen() ? std::sqrt(trials / (trials - 1)) : 1; }
+};
+
+// What trials differ by beside what their round does to all of them: draws of whole rounds keep that alike.
+double usual_spread_of(const Experiment& experiment, const std::vector<std::vector<double>>& costs) {
+  std::map<unsigned, RoundEffect> effects;
+  const auto for_each_trial = [&](const auto& use) {
+    for (std::size_t i = 0; i < costs.size(); ++i) {
+      if (costs[i].size() < 2) continue;
+      const bool rounds = has_rounds(experiment.cells[i]);
+      const double middle = median(costs[i]);
+      for (std::size_t trial = 0; trial < costs[i].size(); ++trial)
+        use(rounds ? *experiment.cells[i].trials[trial].round : kNoRound, costs[i][trial] / middle, costs[i].size());
+    }
+  };
+  for_each_trial([&](unsigned round, double relative, std::size_t) {
+    if (round == kNoRound || relative <= 0) return;
+    effects[round].logs += std::log(relative);
+    ++effects[round].trials;
+  });
   std::vector<double> deviations;
-  for (const auto& cell : costs) {
-    if (cell.size() < 2) continue;
-    const auto trials = static_cast<double>(cell.size());
-    const double middle = median(cell), few = std::sqrt(trials / (trials - 1));
-    for (const double cost : cell) deviations.push_back(std::abs(cost / middle - 1) * few);
-  }
+  for_each_trial([&](unsigned round, double relative, std::size_t trials) {
+    const RoundEffect& effect = effects[round];
+    const double few = std::sqrt(static_cast<double>(trials) / static_cast<double>(trials - 1));
+    deviations.push_back(std::abs(relative / effect.factor() - 1) * few * effect.correction());
+  });
   return deviations.empty() ? kUnknownSpread : std::max(kLeastSpread, kDeviations * median(deviations));
 }
 
@@ -38,6 +72,56 @@ void leave_out_disturbed(const Setting& setting, std::vector<Trial>& trials) {
     trials.resize((trials.size() + 1) / 2);
   }
 }
+
+// Which trials a draw takes. What the machine does in one round it does to all cells, and figures compare cells: so a draw
+// takes whole rounds, with replacement. Of a cell without that round it takes any trial, so that each is as likely.
+class DrawnRounds {
+ public:
+  explicit DrawnRounds(const Experiment& experiment) {
+    std::size_t most = 0;
+    for (const Cell& cell : experiment.cells) {
+      if (!has_rounds(cell)) continue;
+      most = std::max(most, cell.trials.size());
+      for (const Trial& trial : cell.trials) rounds_.push_back(*trial.round);
+    }
+    std::ranges::sort(rounds_);
+    rounds_.erase(std::ranges::unique(rounds_).begin(), rounds_.end());
+    if (rounds_.empty()) return;
+    std::mt19937_64 random(most);
+    std::uniform_int_distribution<std::size_t> any(0, rounds_.size() - 1);
+    drawn_.resize(Resampled::kDraws);
+    for (auto& draw : drawn_) {
+      draw.resize(most);
+      std::ranges::generate(draw, [&] { return any(random); });
+    }
+  }
+
+  // Of one cell: the trial in each of the rounds, if there is one.
+  class OfCell {
+   public:
+    OfCell(const DrawnRounds& all, const Cell& cell) : all_(all), any_(0, cell.trials.size() - 1) {
+      if (!has_rounds(cell)) return;
+      by_round_.resize(all.rounds_.size());
+      for (std::size_t trial = 0; trial < cell.trials.size(); ++trial)
+        by_round_[static_cast<std::size_t>(std::ranges::lower_bound(all.rounds_, *cell.trials[trial].round) -
+                                           all.rounds_.begin())] = trial;
+    }
+    // The `nth` trial of the draw.
+    [[nodiscard]] std::size_t trial(std::size_t draw, std::size_t nth, std::mt19937_64& random) {
+      const auto in_round = by_round_.empty() ? std::nullopt : by_round_[all_.drawn_[draw][nth]];
+      return in_round ? *in_round : any_(random);
+    }
+
+   private:
+    const DrawnRounds& all_;
+    std::uniform_int_distribution<std::size_t> any_;
+    std::vector<std::optional<std::size_t>> by_round_;
+  };
+
+ private:
+  std::vector<unsigned> rounds_;                 // ascending
+  std::vector<std::vector<std::size_t>> drawn_;  // of each draw: into rounds_
+};
 
 }  // namespace
 
@@ -79,7 +163,8 @@ Resampled::Resampled(const Experiment& experiment) : experiment_(experiment) {
     std::vector<double>& of_cell = costs.emplace_back();
     for (const Trial& trial : cell.trials) of_cell.push_back(cost_without_others(trial, cell.setting.width(), std::nullopt));
   }
-  usual_spread_ = usual_spread_of(costs);
+  usual_spread_ = usual_spread_of(experiment, costs);
+  const DrawnRounds rounds(experiment);
 
   std::mt19937_64 random(experiment.cells.size()), of_cpus(experiment.cells.size() + 1);
   std::uniform_real_distribution<double> delayed(0, 1);
@@ -90,16 +175,18 @@ Resampled::Resampled(const Experiment& experiment) : experiment_(experiment) {
     if (cell.trials.empty()) continue;
     medians.push_back(median(costs[i]));
     cpu_medians.push_back(cpu_seconds(cell));
-    std::uniform_int_distribution<std::size_t> any(0, cell.trials.size() - 1);
+    DrawnRounds::OfCell of_rounds(rounds, cell);
     std::normal_distribution<double> shake(0, usual_spread_ / std::sqrt(static_cast<double>(cell.trials.size())));
     std::vector<double> drawn(cell.trials.size());
     for (std::size_t draw = 0; draw < kDraws; ++draw) {
       const double how = delayed(random);
-      std::ranges::generate(drawn, [&] { return cost_without_others(cell.trials[any(random)], cell.setting.width(), how); });
+      for (std::size_t nth = 0; nth < drawn.size(); ++nth)
+        drawn[nth] = cost_without_others(cell.trials[of_rounds.trial(draw, nth, random)], cell.setting.width(), how);
       medians.push_back(median(drawn) * std::exp(shake(random)));
     }
     for (std::size_t draw = 0; draw < kDraws; ++draw) {
-      std::ranges::generate(drawn, [&] { return cell.trials[any(of_cpus)].cpu_s(); });
+      for (std::size_t nth = 0; nth < drawn.size(); ++nth)
+        drawn[nth] = cell.trials[of_rounds.trial(draw, nth, of_cpus)].cpu_s();
       cpu_medians.push_back(median(drawn) * std::exp(shake(of_cpus)));
     }
   }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Limits of figures, by the bootstrap: every cell's trials are drawn again with replacement, many times, and a figure is
 // computed again from each draw. Few trials tell little about their own spread, so each draw is also varied by as much as
-// trials of this experiment usually differ.
+// trials of this experiment usually differ. A draw takes whole rounds: of what a round does to all of its trials nothing is
+// left in figures that compare cells.
 //
 // CPU time that other processes took is taken off a trial's cost. It is counted how much CPU time the program had and
 // how long its threads were ready to run without a CPU. So the time is known for a program of which all threads are always

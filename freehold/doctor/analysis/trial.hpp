@@ -23,6 +23,7 @@ struct Trial {
   double throttled_s = 0;                  // time that its control group's quota kept it from running
   std::optional<double> throughput;        // what its load reported, in units a second; the higher the better
   int wait_status = 0;                     // as of waitpid
+  std::optional<unsigned> round;           // of the examination, 0: its first run; none: not known
 
   [[nodiscard]] double cpu_s() const noexcept { return user_s + system_s; }
   // What scaling is judged by: seconds for the work, or for a unit of it.

@@ -236,6 +236,7 @@ class Examination {
       const std::vector<std::size_t> order = schedule_.order_of_round(round);
       if (order.empty() && !go_on()) return true;
       for (const std::size_t task : order) {
+      round_ = round + 1;
         const std::vector<unsigned> wanted = schedule_.targets();
         if (wanted[task] <= schedule_.done(task)) continue;  // time is running out
         const Task& what = schedule_.tasks()[task];
@@ -367,6 +368,7 @@ class Examination {
     if (std::ranges::none_of(facts.cells, [](const Cell& cell) { return cell.variant == 0 && !cell.trials.empty(); }))
       throw complete ? Refused(Refusal::kFailsLater, facts.cells.front().failure) : Refused(Refusal::kInterruptedTooEarly);
     show({.kind = Activity::Kind::kReadRecording});
+    trials_of(task).back().round = round_;
     read_recordings();
     finish(facts);
     outcome_.verdict = verdict_of(facts, outcome_.recorded.get());
@@ -451,3 +453,4 @@ class Examination {
 Outcome examine(const Request& request, const Caller& caller) { return Examination(request, caller).examine(); }
 
 }  // namespace freehold::doctor
+  unsigned round_ = 0;     // from 1 on; 0: the first run
