@@ -279,6 +279,38 @@ TEST_F(OfTwo, OpenVerdict_WhatDecidesIsRunAgain) {
   EXPECT_EQ(schedule_.targets()[index({.variant = 4, .setting = kAll})], kMostRounds) << "it decides nothing";
 }
 
+// A verdict is formed as soon as each question was asked; while it is open rounds have nothing but what decides.
+TEST_F(OfTwo, OpenVerdict_WhatDecidesComesFirst) {
+  const auto run_round = [this](unsigned round) {
+    const auto order = schedule_.order_of_round(round);
+    for (const std::size_t task : order) schedule_.count(task, 1);
+    return order;
+  };
+  run_round(0);
+  EXPECT_FALSE(schedule_.can_decide()) << "each trial once, and nothing was recorded";
+  run_round(1);
+  ASSERT_TRUE(schedule_.can_decide());
+  ASSERT_TRUE(schedule_.run_again({0, 3}, 2));
+  for (const unsigned round : {2U, 3U})
+    for (const std::size_t task : run_round(round)) {
+      EXPECT_TRUE(tasks_[task].variant == 0 || tasks_[task].variant == 3) << tasks_[task].variant;
+      EXPECT_TRUE(tasks_[task].is_trial());
+    }
+  const auto after = run_round(4);
+  EXPECT_TRUE(std::ranges::any_of(after, [&](std::size_t task) { return tasks_[task].variant == 4; })) << "then the others";
+}
+
+// What there is no time for keeps no verdict waiting.
+TEST(OfLittleTime, NoTimeForWhatDecides_IsNotWaitedFor) {
+  const auto tasks = tasks_of(by_affinity({1, 4}), kVariants, 4, true, false);
+  const double long_ago = now_s() - 100;
+  for (const double budget_s : {99.0, 1e9}) {
+    Schedule schedule(tasks, goals_of(tasks, kVariants),
+                      {.budget_s = budget_s, .began_s = long_ago, .first_elapsed_s = 1, .first_cpu_s = 4});
+    EXPECT_EQ(schedule.can_decide(), budget_s < 100);
+  }
+}
+
 TEST(Examination, ProgramsThatCannotBeExamined_RefusedWithTheReason) {
   const auto why = [](std::vector<std::string> command) -> std::pair<Refusal, std::string> {
     try {

@@ -57,6 +57,7 @@ class World {
   [[nodiscard]] bool chance(double of) { return uniform() < of; }
 
   void make() {
+    experiment.looks = 6;  // as with a budget
     experiment.machine_cpus = experiment.affinity_cpus = experiment.online_cpus = cpus_;
     experiment.most_threads = truth_ == Cause::kSerial && chance(0.3) ? 1 : 1 + cpus_ + below(64 - cpus_);
     one_thread_ = experiment.most_threads == 1;

@@ -87,6 +87,7 @@ struct Experiment {
   CodeGrowth code;            // where the CPU time goes that comes with more threads; not known: it was not sampled
   bool can_be_copied = true;  // false: a server, of which no two can listen at one address
   bool complete = true;       // false: interrupted, or out of time
+  unsigned looks = 1;         // verdicts, this one included, any of which could have ended the trials: they share one error
 
   [[nodiscard]] const Cell* find(std::size_t variant, const Setting& setting) const noexcept;
   [[nodiscard]] const Variant* find(Treatment treatment) const noexcept;

@@ -28,7 +28,7 @@ constexpr double kSurePartFrom = 0.10;      // its lower limit
 constexpr double kWholeFrom = 0.75;         // a part that is the whole answer
 constexpr double kGainFrom = 1.05;          // a fix that is worth it
 constexpr double kSureGainFrom = 1.02;      // and surely more than this
-constexpr double kSure = 0.99;              // of the draws: several fixes are tried, one of them is lucky
+constexpr double kError = 0.01;             // of the draws, for all looks: several fixes are tried, one of them is lucky
 constexpr double kNoisyControl = 1.15;
 constexpr double kNoisySpread = 0.12;
 constexpr double kOneBusy = 1.05;  // CPUs that one thread can keep busy
@@ -92,7 +92,7 @@ class Judge {
         fix.memory = {ratio, ratio, ratio};
         fix.helps = !fix.failed && fix.gain.value >= kGainFrom && of_.costs.confidence([&](const Costs& costs) {
           return costs(*of_.all) / costs(*with) >= kSureGainFrom;
-        }) >= kSure;
+        }) >= 1 - kError / experiment_.looks;
       }
       verdict.fixes.push_back(fix);
     }

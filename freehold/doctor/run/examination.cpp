@@ -39,7 +39,10 @@ constexpr double kRunsShare = 0.92;      // of the budget; the rest is to read w
 constexpr double kSwitchedShare = 0.25;  // of the budget, for the recording of a program that leaves all to malloc
 constexpr double kInTime = 1.5;          // times what a run was expected to take: the budget waits for its end
 constexpr unsigned kMoreRuns = 2;        // of what decides, while the verdict is open
-constexpr unsigned kSameVerdicts = 2;    // one after the other, that end the trials before the budget does
+constexpr unsigned kFirstLook = 2;       // rounds after which a verdict is formed, then twice as many, and so on
+constexpr unsigned kMostLooks = 6;       // at the trials so far, which may end them: the error is divided among them
+constexpr unsigned kSameVerdicts = 3;    // one after the other, that end the trials before the budget does
+constexpr double kMayHelp = 1.1;         // as fast with a treatment, that it is tried again while the verdict is open
 constexpr double kWaitShare = 0.1;       // of the budget, for others to end
 constexpr double kWaitAtOnce_s = 1;      // before one trial
 constexpr unsigned kReadings = 3;        // of the machine, before and after
@@ -233,10 +236,10 @@ class Examination {
   // False: interrupted.
   bool run_rounds() {
     for (unsigned round = 0;; ++round) {
-      const std::vector<std::size_t> order = schedule_.order_of_round(round);
-      if (order.empty() && !go_on()) return true;
-      for (const std::size_t task : order) {
       round_ = round + 1;
+      const std::vector<std::size_t> order = schedule_.order_of_round(round);
+      if (order.empty() && !go_on(true)) return true;
+      for (const std::size_t task : order) {
         const std::vector<unsigned> wanted = schedule_.targets();
         if (wanted[task] <= schedule_.done(task)) continue;  // time is running out
         const Task& what = schedule_.tasks()[task];
@@ -252,29 +255,46 @@ class Examination {
               .suspected = open_.suspected});
         if (!run_task(task)) return false;
       }
+      if (!order.empty() && is_time_to_look() && !go_on(false)) return true;
     }
   }
 
-  // Everything was tried as often as was planned. While the verdict is open and time is left, what decides is run again:
-  // undecided is an answer only when the budget is spent. False: it is time to conclude.
-  bool go_on() {
+  [[nodiscard]] bool is_time_to_look() const {
+    return settings().rounds == 0 && looks_ < kMostLooks && round_ >= (kFirstLook << looks_) && schedule_.can_decide();
+  }
+
+  // While the verdict is open and time is left, what decides is run again, before all else: undecided is an answer only when
+  // the budget is spent. `all_done`: everything was tried as often as was planned. False: it is time to conclude.
+  bool go_on(bool all_done) {
     if (settings().rounds > 0 || !schedule_.has_time()) return false;
+    const bool may_look = looks_ < kMostLooks;
+    if (may_look) look();
+    if (open_.cause == Cause::kUndecided)
+      return schedule_.run_again(deciding_variants(), kMoreRuns << (looks_ - 1)) || !all_done;
+    if (decided_ >= kSameVerdicts || !may_look) return false;
+    return !all_done || schedule_.run_again(deciding_variants(), kMoreRuns);
+  }
+
+  // Forms the verdict of the trials so far.
+  void look() {
     show({.kind = Activity::Kind::kReadRecording});
     read_recordings();
     Outcome so_far;
     so_far.experiment = experiment();
     finish(so_far.experiment);
-    if (so_far.experiment.cells.empty()) return false;
+    ++looks_;
     const Cause before = std::exchange(open_, verdict_of(so_far.experiment, outcome_.recorded.get())).cause;
     decided_ = open_.cause == before ? decided_ + 1 : 1;
-    if (open_.cause != Cause::kUndecided && decided_ >= kSameVerdicts) return false;
+  }
+
+  [[nodiscard]] std::vector<std::size_t> deciding_variants() const {
     std::vector<std::size_t> variants{0};
     for (const Fix& fix : open_.fixes) {
-      const Treatment treatment = experiment().variants[fix.variant].treatment;
+      const Treatment treatment = outcome_.experiment.variants[fix.variant].treatment;
       const bool may_acquit = treatment == Treatment::kFreehold || treatment == Treatment::kPadded;
-      if (fix.helps || may_acquit) variants.push_back(fix.variant);
+      if (fix.helps || fix.gain.value >= kMayHelp || may_acquit) variants.push_back(fix.variant);
     }
-    return schedule_.run_again(variants, kMoreRuns);
+    return variants;
   }
 
   // The machine may be busy for a moment only: a tenth of the budget goes into waiting for that, not more than a second at
@@ -348,6 +368,7 @@ class Examination {
     const Task& task = schedule_.tasks()[index];
     schedule_.count(index, elapsed_s, taken_share(run.trial, task.setting) > kDisturbed);
     trials_of(task).push_back(run.trial);
+    trials_of(task).back().round = round_;
   }
 
   void note(Note note) { outcome_.notes.push_back(std::move(note)); }
@@ -368,16 +389,17 @@ class Examination {
     if (std::ranges::none_of(facts.cells, [](const Cell& cell) { return cell.variant == 0 && !cell.trials.empty(); }))
       throw complete ? Refused(Refusal::kFailsLater, facts.cells.front().failure) : Refused(Refusal::kInterruptedTooEarly);
     show({.kind = Activity::Kind::kReadRecording});
-    trials_of(task).back().round = round_;
     read_recordings();
     finish(facts);
     outcome_.verdict = verdict_of(facts, outcome_.recorded.get());
     judge_switched();
   }
 
-  // What was recorded and sampled; each is made once, so it is read once.
+  // What was recorded and sampled; each is made once, so it is read once. None is made later.
   void read_recordings() {
     if (std::exchange(are_read_, true)) return;
+    for (std::size_t task = 0; task < schedule_.tasks().size(); ++task)
+      if (!schedule_.tasks()[task].is_trial()) schedule_.give_up(task);
     Recordings::Read recorded = read_recording(kAll, sweep_.back());
     outcome_.recorded = std::move(recorded.attribution);
     outcome_.profile = std::move(recorded.profile);
@@ -391,6 +413,7 @@ class Examination {
     std::erase_if(facts.cells, [](const Cell& cell) { return cell.trials.empty() && cell.failure.empty(); });
     std::erase_if(facts.delayed, [](const Delayed& of) { return of.trials.empty(); });
     facts.control = control_.control();
+    facts.looks = settings().rounds > 0 ? 1 : kMostLooks;
     if (!own_cpus_.empty()) facts.own_cpus = static_cast<unsigned>(median(own_cpus_));
     facts.code = code_;
     judge_work(facts);
@@ -441,7 +464,9 @@ class Examination {
   CodeGrowth code_;
   bool are_read_ = false;  // the recordings
   Verdict open_;           // so far, where the trials go on for its sake
+  unsigned looks_ = 0;     // at the trials so far
   unsigned decided_ = 0;   // verdicts so far, one after the other, that were the same
+  unsigned round_ = 0;     // from 1 on; 0: the first run
   std::optional<int> expected_status_;
   double began_s_ = 0;
   double first_elapsed_s_ = 0;
@@ -453,4 +478,3 @@ class Examination {
 Outcome examine(const Request& request, const Caller& caller) { return Examination(request, caller).examine(); }
 
 }  // namespace freehold::doctor
-  unsigned round_ = 0;     // from 1 on; 0: the first run

@@ -47,7 +47,7 @@ struct Activity {
   unsigned round = 0;        // from 1 on
   bool recorded = false, sampled = false, delayed = false;
   double seconds_left = 0;              // 0: not known
-  Doubt open = Doubt::kNone;            // why the trials go on though all was tried; kNone: they do not
+  Doubt open = Doubt::kNone;            // why what decides is tried again; kNone: it is not
   Cause suspected = Cause::kUndecided;  // what the cause would be without that doubt
 };
 

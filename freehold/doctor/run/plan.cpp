@@ -31,20 +31,21 @@ constexpr unsigned kDelays_ns[] = {30, 90};
 struct Level {
   Group group;
   unsigned runs;
+  bool decides = false;
 };
 
 constexpr Level kLevels[] = {
     {Group::kSystemEnds, 1},
     {Group::kFreeholdEnds, 1},
-    {Group::kRecordingAll, 1},
-    {Group::kSampled, 1},
-    {Group::kMainEnds, 2},
+    {Group::kRecordingAll, 1, true},
+    {Group::kSampled, 1, true},
+    {Group::kMainEnds, 2, true},
     {Group::kMainAll, 3},
-    {Group::kOthersAll, 1},
-    {Group::kCopies, 1},
-    {Group::kRecordingAlone, 1},
+    {Group::kOthersAll, 1, true},
+    {Group::kCopies, 1, true},
+    {Group::kRecordingAlone, 1, true},
     {Group::kMainEnds, 3},
-    {Group::kOthersAlone, 1},
+    {Group::kOthersAlone, 1, true},
     {Group::kOthersAll, 2},
     {Group::kCopies, 2},
     {Group::kDelays, 1},
@@ -170,7 +171,8 @@ std::vector<Goal> goals_of(std::span<const Task> tasks, std::span<const Variant>
   std::vector<Goal> goals;
   for (const Level& level : kLevels) {
     for (std::size_t task = 0; task < tasks.size(); ++task) {
-      if (classifier.is_in(level.group, tasks[task])) goals.push_back({.task = task, .runs = level.runs});
+      if (classifier.is_in(level.group, tasks[task]))
+        goals.push_back({.task = task, .runs = level.runs, .decides = level.decides});
     }
   }
   return goals;

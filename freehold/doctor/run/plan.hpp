@@ -33,6 +33,7 @@ struct Goal {
   std::size_t task = 0;
   unsigned runs = 0;
   bool essential = false;  // the budget cannot refuse it
+  bool decides = false;    // before it is reached no verdict is formed
 };
 
 // All there is to do.

@@ -54,8 +54,9 @@ double Schedule::seconds_left(const std::vector<unsigned>& targets) const {
 
 std::vector<std::size_t> Schedule::order_of_round(unsigned round) const {
   const std::vector<unsigned> wanted = targets();
+  const auto is_open = [&](const Goal& goal) { return done_[goal.task] < std::min(goal.runs, wanted[goal.task]); };
   std::vector<std::size_t> trials, others;
-  for (const Goal& goal : goals_) {
+  for (const Goal& goal : std::ranges::any_of(first_, is_open) ? first_ : goals_) {
     const bool is_trial = tasks_[goal.task].is_trial();
     std::vector<std::size_t>& order = is_trial ? trials : others;
     if (std::ranges::find(order, goal.task) == order.end() && wanted[goal.task] > done_[goal.task] &&
@@ -90,6 +91,12 @@ bool Schedule::has_time() const {
   return false;
 }
 
+bool Schedule::can_decide() const {
+  const std::vector<unsigned> wanted = targets();
+  return std::ranges::none_of(
+      goals_, [&](const Goal& goal) { return goal.decides && done_[goal.task] < std::min(goal.runs, wanted[goal.task]); });
+}
+
 bool Schedule::run_again(const std::vector<std::size_t>& variants, unsigned runs) {
   std::vector<Goal> more;
   const unsigned most = std::ranges::max(tasks_, {}, [](const Task& task) { return task.setting.width(); }).setting.width();
@@ -102,13 +109,15 @@ bool Schedule::run_again(const std::vector<std::size_t>& variants, unsigned runs
     if (std::ranges::find(variants, what.variant) != variants.end())
       more.push_back({.task = task, .runs = done_[task] + runs});
   }
-  goals_.insert(goals_.end(), more.begin(), more.end());
+  goals_.insert(goals_.begin(), more.begin(), more.end());
+  first_ = more;
   const std::vector<unsigned> wanted = targets();
   return std::ranges::any_of(more, [&](const Goal& goal) { return wanted[goal.task] > done_[goal.task]; });
 }
 
 void Schedule::give_up(std::size_t task) {
-  std::erase_if(goals_, [task](const Goal& goal) { return goal.task == task; });
+  for (std::vector<Goal>* const goals : {&goals_, &first_})
+    std::erase_if(*goals, [task](const Goal& goal) { return goal.task == task; });
 }
 
 }  // namespace freehold::doctor

@@ -45,7 +45,10 @@ class Schedule {
   [[nodiscard]] double time_left() const;
   // Whether any task might still be run.
   [[nodiscard]] bool has_time() const;
-  // Adds `runs` more of these variants at both ends of the sweep, and of the copies. False: there is no time for any.
+  // Whether all that a verdict needs at least was run, or cannot be for want of time.
+  [[nodiscard]] bool can_decide() const;
+  // Adds `runs` more of these variants at both ends of the sweep, and of the copies, which come before all else. False:
+  // there is no time for any.
   bool run_again(const std::vector<std::size_t>& variants, unsigned runs);
   // The task would fail again, perhaps only at its timeout.
   void give_up(std::size_t task);
@@ -53,6 +56,7 @@ class Schedule {
  private:
   std::vector<Task> tasks_;
   std::vector<Goal> goals_;
+  std::vector<Goal> first_;  // of these: rounds have nothing else until they are reached
   Effort effort_;
   std::vector<unsigned> done_;     // by task
   std::vector<double> elapsed_s_;  // by task, of all its runs
