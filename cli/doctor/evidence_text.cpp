@@ -149,6 +149,16 @@ void add_evidence(const Diagnosis& diagnosis, Sentences& out) {
   if (cause == Cause::kOwnLock || cause == Cause::kMixed || cause == Cause::kSerial) add_own_waits(*recorded, out);
 }
 
+std::string_view basis_of(const Verdict& verdict) {
+  if (!verdict.rests_on) return {};
+  switch (*verdict.rests_on) {
+    case Basis::kTime: return "This rests on measured times alone.";
+    case Basis::kCounts: return "This rests on what was counted, not on measured times.";
+    case Basis::kBoth: return "What was counted and the measured times say the same.";
+  }
+  __builtin_unreachable();
+}
+
 // Whether others disturbed the trials, and the verdict was held against that.
 bool verdict_stands(const Verdict& verdict) { return verdict.disturbance > kBusyFrom && verdict.cause != Cause::kUndecided; }
 
@@ -158,6 +168,7 @@ std::vector<std::string> evidence_of(const Diagnosis& diagnosis) {
   Sentences sentences;
   add_scaling(diagnosis, sentences);
   add_evidence(diagnosis, sentences);
+  if (const std::string_view basis = basis_of(diagnosis.verdict); !basis.empty()) sentences.emplace_back(basis);
   if (diagnosis.verdict.noisy)
     sentences.push_back(fmt::format(
         "Other processes used the CPUs during the measurement; their time is subtracted from these ratios, but not from the "

@@ -84,6 +84,7 @@ ordered_json verdict_json(const Diagnosis& diagnosis) {
           {"allocator_share", estimate_json(verdict.allocator_share)},
           {"parts", std::move(parts)},
           {"most_gain", verdict.most_gain ? estimate_json(*verdict.most_gain) : ordered_json(nullptr)},
+          {"rests_on", verdict.rests_on ? ordered_json(name_of(*verdict.rests_on)) : ordered_json(nullptr)},
           {"doubt", verdict.doubt == Doubt::kNone ? ordered_json(nullptr) : ordered_json(name_of(verdict.doubt))},
           {"suspected", verdict.doubt == Doubt::kNone || verdict.suspected == Cause::kUndecided
                             ? ordered_json(nullptr)

@@ -176,6 +176,22 @@ TEST(Evidence, AdviceKeepsWithinTheBound) {
   }
 }
 
+TEST(Evidence, WhatAVerdictRestsOn) {
+  Made made = Made().takes(0, 1, 0.8).takes(1, 1, 0.9).takes(2, 1, 0.8).takes(3, 1, 0.25).copies(1);
+  ASSERT_TRUE(made.verdict().rests_on);
+  EXPECT_EQ(name_of(*made.verdict().rests_on), "time") << "nothing was recorded";
+  Attribution recorded;
+  recorded.cpu_share = 0.5;
+  recorded.blocked_share = 0.2;
+  ASSERT_TRUE(made.verdict(&recorded).rests_on);
+  EXPECT_EQ(name_of(*made.verdict(&recorded).rests_on), "both");
+  Made bloat =
+      Made().takes(0, 1, 0.26).takes(1, 1, 0.26).copies(1).trials(1, [](Trial& trial) { trial.peak_rss_bytes /= 3; });
+  ASSERT_EQ(found(bloat.verdict()), "arena-bloat");
+  EXPECT_EQ(name_of(*bloat.verdict().rests_on), "counts");
+  EXPECT_FALSE(Made().takes(0, 1, 0.8).treated(1, 0.26).copies(1).verdict().rests_on) << "undecided";
+}
+
 // Beside other processes: what is said on a quiet machine, and what is said there.
 std::string beside_others(Made made, double share, const Attribution* recorded) {
   const Verdict quiet = made.verdict(recorded);

@@ -47,6 +47,15 @@ class OnBusyMachine {
     return (is_asleep && is_malloc_idle()) || !could_save(Treatment::kPadded, kSureOnBusyMachine);
   }
 
+  [[nodiscard]] Basis basis(const Verdict& verdict) const {
+    if (verdict.one_thread) return Basis::kCounts;  // of its threads
+    switch (verdict.cause) {
+      case Cause::kArenaBloat: return verdict.parts.empty() ? Basis::kCounts : Basis::kBoth;
+      case Cause::kNone: return hides_no_loss() ? Basis::kBoth : Basis::kTime;
+      default: return is_counted(verdict.cause, verdict.lost.value) ? Basis::kBoth : Basis::kTime;
+    }
+  }
+
  private:
   // Whether the part that is the answer is so within its limits.
   [[nodiscard]] static bool is_surely(const Verdict& verdict) {
@@ -161,6 +170,8 @@ class OnBusyMachine {
 };
 
 }  // namespace
+
+Basis basis_of(const Losses& losses, const Verdict& verdict) { return OnBusyMachine(losses).basis(verdict); }
 
 bool stands_on_busy_machine(const Losses& losses, const Verdict& verdict) { return OnBusyMachine(losses).stands(verdict); }
 

@@ -9,4 +9,7 @@ namespace freehold::doctor {
 
 [[nodiscard]] bool stands_on_busy_machine(const Losses& losses, const Verdict& verdict);
 
+// What the verdict rests on. Pre: it has a cause, and two settings were compared.
+[[nodiscard]] Basis basis_of(const Losses& losses, const Verdict& verdict);
+
 }  // namespace freehold::doctor

@@ -71,6 +71,7 @@ class Judge {
       doubt(verdict, Doubt::kBusyMachine);
     verdict.contradictions = contradictions_in(experiment_, verdict);
     if (!verdict.contradictions.empty()) doubt(verdict, Doubt::kContradiction);
+    if (verdict.cause != Cause::kUndecided) verdict.rests_on = basis_of(of_, verdict);
     if (std::ranges::count(verdict.contradictions, Contradiction::kAllHelpAlike) > 0) withdraw_advice(verdict);
     return verdict;
   }
@@ -301,6 +302,11 @@ std::string_view name_of(Doubt doubt) noexcept {
   return kDoubtNames[static_cast<std::size_t>(doubt)];
 }
 
+std::string_view name_of(Basis basis) noexcept {
+  static constexpr std::array<std::string_view, 3> kBasisNames{"time", "counts", "both"};
+  return kBasisNames[static_cast<std::size_t>(basis)];
+}
+
 std::string_view name_of(Cause cause) noexcept { return kCauseNames[static_cast<std::size_t>(cause)]; }
 
 std::optional<Cause> cause_of(std::string_view name) noexcept {
@@ -331,6 +337,7 @@ Verdict verdict_of(const Experiment& experiment, const Attribution* recorded) {
   if (Judge(shared_work, recorded).verdict().cause == verdict.cause) return verdict;
   verdict.contradictions.push_back(Contradiction::kNoLossButLost);
   verdict.suspected = std::exchange(verdict.cause, Cause::kUndecided);
+  verdict.rests_on.reset();
   verdict.doubt = Doubt::kContradiction;
   return verdict;
 }

@@ -62,6 +62,10 @@ enum class Doubt : std::uint8_t {
 inline constexpr std::size_t kDoubts = 7;
 [[nodiscard]] std::string_view name_of(Doubt doubt) noexcept;  // "busy-machine"
 
+// What a verdict rests on. Other processes change times, but not what was counted: faults, memory, waits, lines, CPU time.
+enum class Basis : std::uint8_t { kTime, kCounts, kBoth };
+[[nodiscard]] std::string_view name_of(Basis basis) noexcept;  // "counts"
+
 // What in a verdict does not agree with what it rests on.
 enum class Contradiction : std::uint8_t {
   kBlamedButNothingHelps,     // the allocator is the cause, and no other one is faster
@@ -128,6 +132,7 @@ struct Verdict {
   bool noisy = false;                         // the machine was busy with something else: believe less
   double disturbance = 0;                     // share of the CPUs that others took from the trials that count, 0 to 1
   bool one_thread = false;                    // it never had a second thread: there is no scaling
+  std::optional<Basis> rests_on;              // none: it is undecided
   Doubt doubt = Doubt::kNone;                 // why the cause is kUndecided
   Cause suspected = Cause::kUndecided;        // what the cause would be without the doubt
   std::vector<Contradiction> contradictions;  // of doubt kContradiction

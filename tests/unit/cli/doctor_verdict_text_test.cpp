@@ -73,6 +73,13 @@ TEST(VerdictText, InterpreterLock_IsNamedOnlyWhereItIsSeen) {
   EXPECT_TRUE(has(verdict_text_of(d).headline, "taken at queue.hpp:33")) << verdict_text_of(d).headline;
 }
 
+TEST(VerdictText, Because_EndsWithWhatTheVerdictRestsOn) {
+  Diagnosis d = diagnosis_with(Cause::kOwnLock);
+  EXPECT_FALSE(has(joined(verdict_text_of(d).because), "times alone"));
+  d.verdict.rests_on = freehold::doctor::Basis::kTime;
+  EXPECT_EQ(verdict_text_of(d).because.back(), "This rests on measured times alone.");
+}
+
 TEST(VerdictText, Bound_SaysHowItWasFound) {
   Diagnosis d = diagnosis_with(Cause::kOwnLock);
   d.verdict.most_gain = Estimate{1, 1.1, 1.2};
