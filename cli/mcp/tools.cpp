@@ -37,7 +37,7 @@ const Parameter kBudget{"budget_s", Kind::kSeconds, "--budget", "Time limit of a
 const Parameter kInput{"stdin", Kind::kText, "--stdin", "File for the program's standard input"};
 const Parameter kAllocators{
     "allocators", Kind::kText, "--allocators",
-    "Comma-separated: freehold, arenas, padded, jemalloc, tcmalloc, tbbmalloc, mimalloc or NAME=PATH"};
+    "Comma-separated: freehold, arenas, thresholds, padded, jemalloc, tcmalloc, tbbmalloc, mimalloc or NAME=PATH"};
 
 const std::vector<Tool>& tools() {
   static const std::vector<Tool> all{

@@ -359,6 +359,10 @@ TEST(Contradictions, WrongVerdicts_FoundOut) {
   EXPECT_EQ(found_with([](Verdict& of) { of.lost = {0, 0, 0}; }), "loss-without-loss");
   EXPECT_EQ(found_with([](Verdict& of) { of.fixes[*of.best_fix].failed = true; }), "advice-does-not-help");
   EXPECT_EQ(found_with([](Verdict& of) {
+              for (Fix& fix : of.fixes) fix.helps = true, fix.gain = {1.9, 2, 2.1};
+            }),
+            "all-help-alike");
+  EXPECT_EQ(found_with([](Verdict& of) {
               for (Fix& fix : of.fixes) fix.helps = false;
               of.best_fix.reset();
             }),
