@@ -452,6 +452,19 @@ TEST(Resampled, IntervalsOfDriftingRounds_HoldTheTruth) {
   }
 }
 
+// Each of several looks at the trials may find by chance that a treatment helps: each needs more for it than one alone.
+TEST(Verdict, ManyLooks_ShareOneError) {
+  unsigned at_once = 0, at_one_of_six = 0;
+  for (unsigned step = 0; step < 60; ++step) {
+    Made made = Made(0.03, 3).takes(0, 1, 0.6).takes(3, 1, 0.6 - 0.0025 * step).copies(1);
+    at_once += made.verdict().fixes[0].helps;
+    made.experiment_.looks = 6;
+    at_one_of_six += made.verdict().fixes[0].helps;
+  }
+  EXPECT_LT(at_one_of_six, at_once);
+  EXPECT_GT(at_one_of_six, at_once / 2) << "what is clear stays so";
+}
+
 TEST(Resampled, DisturbedTrials_LeftOut) {
   Made made(0.01, 5);
   made.takes(0, 1, 0.5);
