@@ -77,6 +77,23 @@ TEST(DoctorAttach, RunningProgram_SaidAndUnharmed) {
   EXPECT_FALSE(report.at("functions").empty());
 }
 
+// Of a process that ended nothing can be read: what was not seen is no zero.
+TEST(DoctorAttach, EndsWhileItIsWatched_NoZerosAsFacts) {
+  const Folder folder;
+  const Process program({"/bin/sleep", "0.3"});
+  const Ended ended = attach(program.pid(), {"--for", "2s", "--json", folder / "a.json"});
+  EXPECT_TRUE(ended.exited_with(0)) << ended.err;
+  const json report = json::parse(content_of(folder / "a.json"));
+  EXPECT_EQ(report.at("complete"), false);
+  EXPECT_LT(report.at("seconds"), 1) << "the time that it was there";
+  EXPECT_NE(report.at("threads"), 0);
+  if (report.at("threads").is_null()) {
+    EXPECT_TRUE(report.at("page_faults").is_null() && report.at("user_s").is_null()) << report.dump();
+    EXPECT_EQ(ended.out.find("CPUs that it keeps busy"), std::string::npos) << ended.out;
+  }
+  EXPECT_NE(ended.out.find("The process ended meanwhile"), std::string::npos) << ended.out;
+}
+
 TEST(DoctorAttach, UnderFreehold_IsNamed) {
   const Folder folder;
   const Process program({command_path(), "run", "--", example(), "900000000"});

@@ -44,6 +44,7 @@ struct Totals {
 
 Totals totals_of(pid_t pid) {
   Totals totals;
+  if (live::thread_with_memory(pid) == 0) return totals;  // it has ended, and its parent may not have asked yet
   const auto ticks = static_cast<double>(::sysconf(_SC_CLK_TCK));
   if (const auto fields = live::stat_fields(live::proc_folder(pid)); fields.size() > live::StatField::kSystemTime) {
     totals.user_s = std::stod(fields[live::StatField::kUserTime]) / ticks;
@@ -168,7 +169,7 @@ class Watcher {
         ++of_.samples;
         ++addresses_[address];
       });
-      if (!fs::exists(live::proc_folder(pid_) / "maps")) break;
+      if (live::thread_with_memory(pid_) == 0) break;
     }
   }
 
