@@ -4,6 +4,7 @@
 #include <elf.h>
 #include <fmt/format.h>
 #include <link.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <bit>
@@ -55,7 +56,9 @@ bool has_soname(int fd, const ElfW(Phdr) & segment) {
 // The content of a section, one `Entry` after the other; empty if it is not whole.
 template <class Entry>
 std::vector<Entry> content(int fd, const ElfW(Shdr) & section) {
-  if (section.sh_size > kMaxSymbolBytes) return {};
+  struct stat file{};
+  if (section.sh_size > kMaxSymbolBytes || ::fstat(fd, &file) != 0) return {};
+  if (section.sh_size > static_cast<std::uint64_t>(file.st_size)) return {};  // no memory for what cannot be there
   std::vector<Entry> entries(section.sh_size / sizeof(Entry));
   if (!read_exactly(fd, entries.data(), entries.size() * sizeof(Entry), section.sh_offset)) return {};
   return entries;
@@ -110,6 +113,7 @@ bool exports_function(int fd, std::string_view function) {
       const std::string_view name = all.substr(symbol.st_name);
       if (name.substr(0, name.find('\0')) == function) return true;
     }
+    break;  // there is one such table
   }
   return false;
 }

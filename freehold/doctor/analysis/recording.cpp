@@ -158,6 +158,10 @@ class Reader {
     }
   }
 
+  // No such block is there, and any number of them would lie on one line: blocks that do not overlap are at most 64 of a
+  // line.
+  [[nodiscard]] static bool wraps(std::uint64_t block, std::uint64_t bytes) { return bytes >= ~block; }
+
   void read_record(const RecordHeader& header, std::size_t body, std::size_t bytes, std::uint32_t thread) {
     const auto is_whole = [&](std::size_t body_bytes) {
       return bytes >= body_bytes + header.depth * sizeof(std::uint64_t) && header.depth <= kMaxDepth;
@@ -171,6 +175,7 @@ class Reader {
       case RecordKind::kTimedFree:
         if (!is_whole(sizeof(Sample))) return;
         record.sample = load<Sample>(body);
+        if (wraps(record.sample.block, record.sample.size)) return;
         record.ticks = record.sample.ticks;
         record.stack = read_stack(body + sizeof(Sample), header.depth);
         break;
@@ -178,6 +183,7 @@ class Reader {
       case RecordKind::kPageFree:
         if (!is_whole(sizeof(PageEvent))) return;
         record.page = load<PageEvent>(body);
+        if (wraps(record.page.block, record.page.size)) return;
         record.ticks = record.page.ticks;
         record.stack = read_stack(body + sizeof(PageEvent), header.depth);
         break;
