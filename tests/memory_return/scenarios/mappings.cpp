@@ -11,16 +11,20 @@ constexpr std::size_t kPageBytes = 4096;
 // A malloc that moves blocks by copying makes them resident whole: the scenario then makes do with fewer buffers.
 constexpr double kMostResidentMib = 1024;
 
-// A word of its own in a few pages of a buffer: enough to see that its contents moved along, and little memory.
+// A word of its own at the beginning of a buffer and perhaps at its end: enough to see that its contents moved along, and
+// little memory.
 struct Sparse {
-  static void write(void* block, std::size_t bytes, std::uint64_t stamp) {
-    for (const std::size_t at : {std::size_t{0}, bytes - sizeof stamp}) {
+  bool also_end;
+
+  [[nodiscard]] std::size_t last(std::size_t bytes) const { return also_end ? bytes - sizeof(std::uint64_t) : 0; }
+  void write(void* block, std::size_t bytes, std::uint64_t stamp) const {
+    for (const std::size_t at : {std::size_t{0}, last(bytes)}) {
       const std::uint64_t word = stamp ^ at;
       std::memcpy(static_cast<char*>(block) + at, &word, sizeof word);
     }
   }
-  static bool intact(const void* block, std::size_t bytes, std::uint64_t stamp) {
-    for (const std::size_t at : {std::size_t{0}, bytes - sizeof stamp}) {
+  [[nodiscard]] bool intact(const void* block, std::size_t bytes, std::uint64_t stamp) const {
+    for (const std::size_t at : {std::size_t{0}, last(bytes)}) {
       std::uint64_t word = 0;
       std::memcpy(&word, static_cast<const char*>(block) + at, sizeof word);
       if (word != (stamp ^ at)) return false;
@@ -46,26 +50,27 @@ void use_the_system() {
   for (void* p : maps) ::munmap(p, kPageBytes);
 }
 
-// COUNT buffers of 256 KiB, then each grown to 512, then all freed and trimmed.
+// COUNT buffers of FROM bytes with WORDS written, then each grown to TO, then all freed and trimmed.
 SCENARIO(mappings_growing_buffers) {
-  constexpr std::size_t kFrom = 256 * kKiB, kTo = 512 * kKiB;
-  const std::size_t wanted = number(arguments, 0);
+  const std::size_t wanted = number(arguments, 0), from = number(arguments, 1), to = number(arguments, 2);
+  const Sparse sparse{number(arguments, 3) > 1};
   Table<void*> blocks(wanted);
   std::size_t n = 0, grown = 0;
   for (; n < wanted && (n % 512 != 0 || private_mib() < kMostResidentMib / 2); ++n) {
-    blocks[n] = CApi::allocate(kFrom);
+    blocks[n] = CApi::allocate(from);
     require(blocks[n] != nullptr, "no memory");
-    Sparse::write(blocks[n], kFrom, n);
+    sparse.write(blocks[n], from, n);
   }
   for (; grown < n && (grown % 512 != 0 || private_mib() < kMostResidentMib); ++grown) {
-    blocks[grown] = CApi::reallocate(blocks[grown], kTo);
+    blocks[grown] = CApi::reallocate(blocks[grown], to);
     require(blocks[grown] != nullptr, "realloc");
-    require(Sparse::intact(blocks[grown], kFrom, grown), "contents lost in growing");
+    require(sparse.intact(blocks[grown], from, grown), "contents lost in growing");
   }
   const std::size_t live = count_mappings();
+  figure("live_mib", private_mib());
   use_the_system();
   for (std::size_t i = 0; i < n; ++i) {
-    require(Sparse::intact(blocks[i], kFrom, i), "contents lost later");
+    require(sparse.intact(blocks[i], from, i), "contents lost later");
     CApi::deallocate(blocks[i]);
   }
   const std::size_t freed = count_mappings();
@@ -76,6 +81,7 @@ SCENARIO(mappings_growing_buffers) {
   figure("mappings_live", static_cast<double>(live));
   figure("mappings_freed", static_cast<double>(freed));
   figure("mappings_trimmed", static_cast<double>(trimmed));
+  figure("peak_mib", memory_mib("/proc/self/status", "\nVmHWM:"));
   figure("resident_mib", private_mib());
 }
 
