@@ -7,7 +7,9 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,12 +20,14 @@
 #include <cstring>
 #include <filesystem>
 #include <random>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "freehold/base/poison.hpp"
 #include "freehold/process.hpp"
+#include "freehold/process/attached_client.hpp"
 #include "freehold/process/supervisor.hpp"
 
 extern char** environ;
@@ -267,6 +271,70 @@ std::size_t resident_bytes(int pid) {
     std::fclose(file);
   }
   return resident * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+}
+
+// The table's memory once more, as another process of this user has it. Its areas are left out: they are contents.
+struct OtherMapping {
+  OtherMapping() {
+    for (const auto& file : std::filesystem::directory_iterator("/proc/self/fd")) {
+      std::error_code gone;
+      if (!std::filesystem::read_symlink(file, gone).string().starts_with("/memfd:freehold tasks")) continue;
+      const int fd = std::atoi(file.path().filename().c_str());
+      void* const address = ::mmap(nullptr, kWritten, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+      if (address != MAP_FAILED) words = {static_cast<std::uint64_t*>(address), kWritten / sizeof(std::uint64_t)};
+    }
+  }
+  ~OtherMapping() { ::munmap(words.data(), words.size_bytes()); }
+  static constexpr std::size_t kWritten = 8192;
+  std::span<std::uint64_t> words;
+};
+
+// Another process of this user writes over the table that a client in this one is attached to, all of it, between its calls.
+// A call ends with an error or an answer, whichever words it meets, and nobody takes memory for what they say.
+TEST_F(Process_Stress, TableIsWrittenOver_AttachedClientEndsWithinBounds) {
+  std::mt19937_64 random(seed());
+  int ends[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+  const pid_t server = ::fork();
+  if (server == 0) {
+    ::close(ends[1]);
+    ProcessPool pool({.component = FREEHOLD_COMPONENT,
+                      .worker_program = FREEHOLD_WORKER_PROGRAM,
+                      .max_workers = 2,
+                      .max_open_tasks = 16,
+                      .max_input_bytes = 4096,
+                      .max_output_bytes = 4096});
+    pool.serve(ends[0]);
+    for (;;) ::pause();
+  }
+  ::close(ends[0]);
+  {
+    AttachedClient attached(ends[1]);
+    ASSERT_TRUE(attached.ok()) << attached.error();
+    ASSERT_EQ(attached.client().submit("echo x").get().text(), "x");
+    const OtherMapping table;
+    ASSERT_TRUE(table.words.data() != nullptr);
+    const std::size_t before = resident_bytes(::getpid()), server_before = resident_bytes(server);
+    std::uint64_t good = 0, bad = 0;
+    for (unsigned round = 0; round < 300 * scale(); ++round) {
+      for (std::uint64_t n = 1 + random() % 8; n > 0; --n) {
+        std::uint64_t& word = table.words[random() % table.words.size()];
+        word = random() % 3 == 0 ? random() : word ^ std::uint64_t{1} << random() % 64;
+      }
+      Future future = attached.client().submit("echo some text", {.submit_timeout = 10ms});
+      ASSERT_TRUE(!future.valid() || future.wait_for(60s)) << round;
+      const bool right = future.get().text() == "some text";
+      ++(right ? good : bad);
+      if (!right) std::this_thread::sleep_for(1ms);  // the table is being made anew
+    }
+    EXPECT_LT(resident_bytes(::getpid()), before + (std::size_t{64} << 20));
+    EXPECT_LT(resident_bytes(server), server_before + (std::size_t{64} << 20));
+    EXPECT_EQ(::waitpid(server, nullptr, WNOHANG), 0) << "the pool's process has ended";
+    std::printf("%llu answers, %llu errors\n", static_cast<unsigned long long>(good), static_cast<unsigned long long>(bad));
+    EXPECT_GT(good, 0U);
+  }
+  ::kill(server, SIGKILL);
+  ::waitpid(server, nullptr, 0);
 }
 
 // Ten million at scale 50.
