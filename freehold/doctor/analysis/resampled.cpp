@@ -96,7 +96,7 @@ class DrawnRounds {
     }
   }
 
-  // Of one cell: the trial in each of the rounds, if there is one.
+  // One cell's trial in each of the rounds, if there is one.
   class OfCell {
    public:
     OfCell(const DrawnRounds& all, const Cell& cell) : all_(all), any_(0, cell.trials.size() - 1) {

@@ -45,7 +45,7 @@ class Schedule {
   [[nodiscard]] double time_left() const;
   // Whether any task might still be run.
   [[nodiscard]] bool has_time() const;
-  // Whether all that a verdict needs at least was run, or cannot be for want of time.
+  // True if all that a verdict needs at least was run, or cannot be for want of time.
   [[nodiscard]] bool can_decide() const;
   // Adds `runs` more of these variants at both ends of the sweep, and of the copies, which come before all else. False:
   // there is no time for any.
