@@ -384,7 +384,10 @@ class Arena {
     return kind == ChunkKind::kSlots ? ChunkKind::kRuns : ChunkKind::kSlots;
   }
   // Relaxed: a hint.
-  [[nodiscard]] unsigned shard_number() const noexcept { return A::cpu_id() & shard_mask_.load(std::memory_order_relaxed); }
+  [[nodiscard]] unsigned shard_number() const noexcept {
+    const unsigned mask = shard_mask_.load(std::memory_order_relaxed);
+    return mask == 0 ? 0 : A::cpu_id() & mask;  // which is a system call on some machines
+  }
 
   void lay_out_tables(std::size_t spans) noexcept;
   void attach_tables(std::size_t spans) noexcept;

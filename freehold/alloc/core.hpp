@@ -208,6 +208,12 @@ class Core {
       if (cache != mine && !sync::ForkGate<A>::is_quiet(cache->inside)) return false;
     return true;
   }
+  // False while another thread holds the registry's lock: one that was stopped there holds it for ever.
+  [[nodiscard]] bool registry_is_free() noexcept {
+    const bool free = registry_.try_lock();
+    if (free) registry_.unlock();
+    return free;
+  }
   // Detaches every cache of which is_gone(cache): its thread has ended and cannot do it.
   template <class IsGone>
   void detach_all(IsGone is_gone) noexcept {

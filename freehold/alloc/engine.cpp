@@ -12,7 +12,9 @@
 
 #include "freehold/alloc/engine_state.hpp"
 #include "freehold/base/keep_errno.hpp"
+#include "freehold/base/text_line.hpp"
 #include "freehold/check/call_stacks.hpp"
+#include "freehold/os/sandbox.hpp"
 
 namespace freehold::alloc {
 
@@ -32,8 +34,8 @@ namespace {
 [[gnu::cold]] void report_limit() noexcept {
   static constinit std::atomic<bool> reported{false};
   static constexpr char kLine[] = "freehold: the memory limit is reached (FREEHOLD_LIMIT_BYTES or freehold_set_limit)\n";
-  if (reported.exchange(true, std::memory_order_relaxed)) return;
-  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, kLine, sizeof kLine - 1);
+  if (os::is_confined() || reported.exchange(true, std::memory_order_relaxed)) return;
+  base::write_to_standard_error(kLine, sizeof kLine - 1);
 }
 
 }  // namespace

@@ -68,7 +68,8 @@ constinit check::CheckedBlocks<sync::NativeAtomics, RawBlocks> g_blocks;
 }
 
 void check_at_exit() noexcept {
-  if (::getpid() != g_process) return;
+  if (::getpid() != g_process || !comes_true_soon([] { return g_blocks.locks_are_free() && g_core.registry_is_free(); }))
+    return;
   const Inside inside(nullptr);
   if (!inside) return;
   (void)g_blocks.check_all();

@@ -86,6 +86,7 @@ void after_fork_in_child() noexcept {
   if (g_own_page != nullptr) *g_own_page = 1;
   check::forget_reports();
   if (g_options.live && !os::is_confined()) os::let_same_user_read();
+  forget_looks_in_child();
   if (t_fork.inside != 0) return g_core.after_fork_amid_an_entry(present_cache());
   --t_fork.forks;
   g_start_lock.reset();

@@ -110,11 +110,12 @@ void engine::look_at_memory_limit(std::size_t wanted) noexcept {
   if (close && l.is_close(more)) call_back(l);
 }
 
-void engine::limit_after_fork_in_child() noexcept {
+void engine::forget_looks_in_child() noexcept {
   g_looking.store(false, std::memory_order_relaxed);
   g_calling.store(false, std::memory_order_relaxed);
-  g_callback_lock.reset();
 }
+
+void engine::limit_after_fork_in_child() noexcept { g_callback_lock.reset(); }
 
 void set_memory_callback(const MemoryCallback& callback) noexcept {
   const Reading reading;

@@ -14,6 +14,7 @@
 #include "freehold/alloc/profile.hpp"
 #include "freehold/base/check.hpp"
 #include "freehold/base/keep_errno.hpp"
+#include "freehold/base/text_line.hpp"
 #include "freehold/check/call_stacks.hpp"
 #include "freehold/check/guards.hpp"
 #include "freehold/os/call_stack.hpp"
@@ -96,7 +97,9 @@ void write_stats_at_exit() noexcept {
 void look_at_caches_at_exit() noexcept {
   constexpr std::size_t kAFewSlots = 512;
   constexpr std::uint64_t kMostThreads = 64;  // two looks at each of them
-  if (os::is_confined() || ::getpid() != g_process || g_core.threads() > kMostThreads) return;
+  if (os::is_confined() || ::getpid() != g_process || g_core.threads() > kMostThreads ||
+      !comes_true_soon([] { return g_core.registry_is_free(); }))
+    return;
   const Inside inside(nullptr);
   if (!inside) return;
   void* few[kAFewSlots];
@@ -109,7 +112,7 @@ void look_at_caches_at_exit() noexcept {
 
 void announce() noexcept {
   static constexpr char kLine[] = "freehold: active\n";
-  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, kLine, sizeof kLine - 1);
+  base::write_to_standard_error(kLine, sizeof kLine - 1);
 }
 
 }  // namespace

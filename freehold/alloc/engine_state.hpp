@@ -160,6 +160,7 @@ inline void look_if_due(std::size_t wanted) noexcept {
   if (g_core.arena().budget().is_look_due(static_cast<std::int64_t>(wanted))) [[unlikely]]
     look_at_memory_limit(wanted);
 }
+void forget_looks_in_child() noexcept;  // also amid an entry
 void limit_after_fork_in_child() noexcept;
 
 // ---- fork -------------------------------------------------------------------------------------------------------------
@@ -249,6 +250,20 @@ class [[nodiscard]] Reading {
 constexpr unsigned kForkTries = 1'000;  // waits, before malloc fails because the system refuses a mapping meanwhile
 // Waits a millisecond at most: most forks are over by then, but this one may be waiting for a lock that the thread holds.
 void wait_for_forks() noexcept;
+
+// At the exit, before a lock that a stopped thread may hold for ever: false if it is not free within a tenth of a second, or
+// if exit() was called by a signal's handler amid a call of ours.
+template <class F>
+[[nodiscard]] bool comes_true_soon(F&& holds) noexcept {
+  constexpr unsigned kTries = 100;
+  constexpr std::uint64_t kNapNs = 1'000'000;
+  if (t_fork.inside != 0) return false;
+  for (unsigned tries = 0; !holds(); ++tries) {
+    if (tries == kTries) return false;
+    sync::NativeAtomics::wait_shared(g_gate.word(), g_gate.forks(), kNapNs);
+  }
+  return true;
+}
 
 struct Freed {
   Freed* next;

@@ -8,6 +8,7 @@
 
 #include "freehold/alloc/engine_state.hpp"
 #include "freehold/base/keep_errno.hpp"
+#include "freehold/base/not_cancelled.hpp"
 #include "freehold/os/sandbox.hpp"
 #include "freehold/os/threads.hpp"
 
@@ -123,10 +124,13 @@ void look_for_dead_threads() noexcept {
 }
 
 [[nodiscard]] bool cpu_caches_ready() noexcept {
+  const base::KeepErrno keep;
+  const base::NotCancelled not_cancelled;  // it opens files, and POSIX: malloc is no cancellation point
   const Inside inside(nullptr);
   if (!inside) return false;
   const sync::Guard guard(g_start_lock);
   if (g_cpu_caches.ready()) return true;
+  if (os::is_confined()) return false;
   if (!g_cpu_caches.init(g_core, g_pages)) return false;
   g_core.expect_threads(g_cpus.cpus);
   return true;

@@ -136,6 +136,14 @@ class CheckedBlocks {
     with_all_locks([&] { source_->for_each([&](const Raw& raw) { damaged += look_at(raw.start, raw.bytes) ? 0 : 1; }); });
     return damaged;
   }
+  // False while another thread holds one of the locks: one that was stopped there holds it for ever.
+  [[nodiscard]] bool locks_are_free() noexcept {
+    for (unsigned i = 0; i < kShards; ++i) {
+      if (!shards_[i].lock.try_lock()) return false;
+      shards_[i].lock.unlock();
+    }
+    return true;
+  }
   // Calls f(contents, address) for each live block. Other threads wait meanwhile; f allocates nothing.
   template <class F>
   void for_each_live(F&& f) noexcept {
@@ -565,7 +573,9 @@ class CheckedBlocks {
   [[nodiscard]] void* resize_in_place(Shard& shard, const Found& found, const Request& request,
                                       std::uint32_t stack) noexcept {
     const std::size_t offset = found.contents.offset;
-    if (found.raw.bytes < kMovedBytes || request.bytes < kMovedBytes || offset != Source::kPageBytes) return nullptr;
+    if (found.raw.bytes < kMovedBytes || request.bytes < kMovedBytes || request.bytes > PTRDIFF_MAX - offset - kLeastSlack ||
+        offset != Source::kPageBytes)
+      return nullptr;
     forget(found.raw.start, found.contents.shard);
     void* const raw = source_->resize_large(found.raw.start, offset + request.bytes + kLeastSlack);
     if (raw == nullptr) return nullptr;

@@ -185,6 +185,9 @@ void* Pages::remap(void* mapping, std::size_t bytes, std::size_t new_bytes) noex
 
 namespace {
 
+// True for a page of a locked mapping, and where the system does not know the call. Nothing is given back.
+bool refuses_cold(void* page) noexcept { return ::madvise(page, page_bytes(), MADV_COLD) != 0; }
+
 // Whether pages can be moved out at all. QEMU's user mode (seen with 7.2) moves them, but takes the range that they leave
 // for unmapped: some instructions fault there, and what is purged keeps its content. Tried with a page of our own, once.
 bool can_move_out() noexcept {
@@ -195,6 +198,10 @@ bool can_move_out() noexcept {
     const std::size_t page = page_bytes();
     void* const from = Pages::map(page);
     if (from == nullptr) return false;
+    if (refuses_cold(from)) {  // mlockall(MCL_FUTURE): another time, perhaps
+      ::munmap(from, page);
+      return false;
+    }
     void* const to = ::mremap(from, page, page, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, nullptr);
     can = kNo;
     if (to != MAP_FAILED) {
@@ -215,7 +222,8 @@ bool can_move_out() noexcept {
 // cannot, they are copied back, since the new mapping is lost.
 void* Pages::move_out(void* from, std::size_t bytes, std::size_t new_bytes) noexcept {
   const base::KeepErrno keep;
-  if (!can_move_out()) return nullptr;
+  // The kernel would move locked pages, but unlock all of the mapping that they leave.
+  if (refuses_cold(from) || !can_move_out()) return nullptr;
   void* const out = ::mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, nullptr);
   if (out == MAP_FAILED) return nullptr;
   if (void* const grown = remap(out, bytes, new_bytes); grown != nullptr) return grown;

@@ -42,6 +42,16 @@ TEST(Lifecycle, FirstMallocAndLater_LeaveErrnoAlone) {
   expect_passes(under(Malloc::kFreehold, {FREEHOLD_PLAIN_C, "errno"}));
 }
 
+// A look at the caches found slots that a thread was about to give back, and said that they were freed twice; checked mode
+// waited for ever for a lock that such a thread held.
+TEST(Lifecycle, ExitBesideAThreadThatWasStoppedInMalloc_EndsAsUsual) {
+  for (const auto& [checked, times] : {std::pair("0", "150"), std::pair("1", "20")}) {
+    Command command = scenario({"lifecycle_exit_beside_a_stopped_thread", emulated() ? "5" : times});
+    command.environment.emplace_back("FREEHOLD_CHECK", checked);
+    expect_passes(command);
+  }
+}
+
 class Valgrind : public ::testing::TestWithParam<const char*> {};
 TEST_P(Valgrind, Program_RunsAsWithout) {
   FREEHOLD_SKIP_IF_EMULATED("valgrind is this machine's");

@@ -50,6 +50,13 @@ TEST(Limits, LimitBytesAndLargeBlocksAtOnce_NoMoreThanFit) {
   EXPECT_EQ(figure_of(outcome, "most_at_once"), 1) << outcome.describe();
 }
 
+TEST(Limits, LimitBytesMetByAThreadThatIsToBeCancelled_NotCancelledInMalloc) {
+  Command command = scenario({"limits_cancelled"});
+  command.environment.emplace_back("FREEHOLD_LIMIT_BYTES", "10000000");
+  const Outcome outcome = expect_passes(command);
+  EXPECT_NE(outcome.err.find("limit is reached"), std::string::npos) << outcome.describe();
+}
+
 TEST(Limits, SmallProgramsUnderUlimit_Work) {
   const std::pair<rlim_t, std::vector<std::string>> programs[] = {{32 * kMiB, {"/bin/true"}},
                                                                   {32 * kMiB, {"/bin/ls", "/usr/bin"}},

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Before main, after exit, libraries that come and go.
 #include <dlfcn.h>
+#include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <csignal>
+#include <cstdlib>
 #include <memory>
 
 #include "tests/stress/scenarios/scenario.hpp"
@@ -121,6 +125,43 @@ SCENARIO(lifecycle_plugin) {
 }
 
 // All kinds of blocks, threads and a fork, quickly: for tools that run a program slowly.
+std::atomic<bool> g_stopped{false};
+
+void stop_for_ever(int) {
+  g_stopped = true;
+  for (;;) ::pause();
+}
+
+// lifecycle_exit_beside_a_stopped_thread TIMES: a signal's handler stops a thread for ever, as a collector's or a debugger's
+// does, most times amid malloc or free; then the program ends as usual.
+SCENARIO(lifecycle_exit_beside_a_stopped_thread) {
+  const unsigned times = arguments.empty() ? 1 : static_cast<unsigned>(std::stoul(arguments[0]));
+  for (unsigned i = 0; i < times; ++i) {
+    const pid_t child = ::fork();
+    require(child >= 0, "no fork");
+    if (child == 0) {
+      ::alarm(10);
+      ::close(STDOUT_FILENO);
+      std::signal(SIGUSR1, stop_for_ever);
+      std::thread works([] {
+        static void* blocks[8192];
+        for (;;) {
+          for (void*& block : blocks) block = CApi::allocate(64);
+          for (void* const block : blocks) CApi::deallocate(block);
+        }
+      });
+      ::usleep(500 + i * 7919 % 1500);
+      ::pthread_kill(works.native_handle(), SIGUSR1);
+      while (!g_stopped) ::usleep(100);
+      works.detach();
+      ::usleep(200);
+      std::exit(0);
+    }
+    int status = 0;
+    require(::waitpid(child, &status, 0) == child && status == 0, "the end was not as usual: " + std::to_string(status));
+  }
+}
+
 SCENARIO(lifecycle_smoke) {
   Churn(1).run(5000);
   in_threads(3, [](unsigned t) { Churn(t, 100, 64 * kKiB).run(2000); });

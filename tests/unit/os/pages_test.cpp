@@ -173,6 +173,14 @@ TEST(Pages, MoveOut_Content_ArrivesAndTheOldRangeStaysOurs) {
     }
 }
 
+// The kernel would move the pages, and unlock those that the range leaves behind.
+TEST(Pages, MoveOut_LockedMemory_RefusedAndStaysLocked) {
+  const Range r = Range::mapped(8 * kPage);
+  if (::mlock(r.start(), 8 * kPage) != 0) GTEST_SKIP() << "mlock is not allowed here";
+  EXPECT_EQ(Pages::move_out(r.start() + 2 * kPage, 4 * kPage, 5 * kPage), nullptr);
+  for (std::size_t page = 0; page < 8; ++page) EXPECT_TRUE(Pages::is_locked(r.start() + page * kPage)) << page;
+}
+
 // A caller that copies instead succeeds: that the system refused is no error of the program's. The kernel moves no range
 // that lies in two mappings; a flag makes two of one.
 TEST(Pages, RemapAndMoveOut_Refused_LeaveErrnoAlone) {
