@@ -91,7 +91,7 @@ TEST(DoctorAttach, EndsWhileItIsWatched_NoZerosAsFacts) {
     EXPECT_TRUE(report.at("page_faults").is_null() && report.at("user_s").is_null()) << report.dump();
     EXPECT_EQ(ended.out.find("CPUs that it keeps busy"), std::string::npos) << ended.out;
   }
-  EXPECT_NE(ended.out.find("The process ended meanwhile"), std::string::npos) << ended.out;
+  EXPECT_NE(ended.out.find("The process ended while it was watched"), std::string::npos) << ended.out;
 }
 
 TEST(DoctorAttach, UnderFreehold_IsNamed) {
