@@ -125,7 +125,10 @@ class Check {
   }
   // In the process's own file system.
   [[nodiscard]] FileDescriptor open_file(const std::string& path) const {
-    return FileDescriptor(::open((root_.string() + path).c_str(), O_RDONLY | O_CLOEXEC));
+    FileDescriptor file(::open((root_.string() + path).c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+    struct stat facts{};
+    // The process names the path, and may have put a pipe there.
+    return file && ::fstat(file.get(), &facts) == 0 && S_ISREG(facts.st_mode) ? std::move(file) : FileDescriptor();
   }
   [[nodiscard]] bool has_malloc(const std::string& path) const {
     const FileDescriptor file = open_file(path);

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstdlib>
+#include <random>
 #include <vector>
 
 #include "cli/support/failure.hpp"
@@ -93,8 +94,8 @@ bool has_content(int folder, const std::string& name, std::string_view content) 
 
 // Under another name first: a second command may be at it, too.
 void write_copy(int folder, const std::string& path, const CarriedFile& file) {
-  const std::string part = fmt::format(".{}.{}", file.name, ::getpid());
-  ::unlinkat(folder, part.c_str(), 0);
+  // Containers that share the folder may have processes of the same id.
+  const std::string part = fmt::format(".{}.{}.{:08x}", file.name, ::getpid(), std::random_device()());
   FileDescriptor copy(::openat(folder, part.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0500));
   if (!copy) throw failed(path, errno);
   std::string_view rest = file.content;

@@ -72,10 +72,12 @@ class Exec {
       const bool submitted = read_and_submit();
       const bool some = collect() || submitted;
       write_ended();
-      output_.flush_some();
+      write_output([this] { output_.flush_some(); });
       if (!broken_.empty()) throw Failure(kExitExecError, fmt::format("no worker can be started: {}", broken_));
       if (ended_ && jobs_.empty()) {
-        if (!output_.flush(*interrupts_)) break;
+        bool all = false;
+        write_output([&] { all = output_.flush(*interrupts_); });
+        if (!all) break;
         return exit_code();
       }
       show();
@@ -83,7 +85,7 @@ class Exec {
     }
     const int signal = interrupts_->arrived();
     interrupts_.reset();
-    output_.flush_some();
+    write_output([this] { output_.flush_some(); });
     return signal != 0 ? 128 + signal : exit_code();
   }
 
@@ -232,8 +234,7 @@ class Exec {
   void write_ended() {
     const auto write = [this](Job& job) {
       output_.append(job.out);
-      // Not before its turn: --resume skips what is in the log, whose output would be lost.
-      if (!settings_.dry_run) log_.add(job.record);
+      if (!settings_.dry_run) unlogged_.emplace_back(output_.appended(), std::move(job.record));
       held_bytes_ -= settings_.dry_run ? 0 : job.out.size();
       if (job.err.empty()) return;
       progress_.wipe();
@@ -250,6 +251,23 @@ class Exec {
     for (Job& job : jobs_)
       if (job.ended) write(job);
     std::erase_if(jobs_, [](const Job& job) { return job.ended; });
+  }
+
+  template <class Write>
+  void write_output(Write&& write) {
+    try {
+      write();
+    } catch (...) {
+      log_written();
+      throw;
+    }
+    log_written();
+  }
+
+  // A job is in the log when its output is written: --resume skips what is in the log.
+  void log_written() {
+    for (; !unlogged_.empty() && unlogged_.front().first <= output_.written(); unlogged_.pop_front())
+      log_.add(unlogged_.front().second);
   }
 
   void show() {
@@ -281,7 +299,8 @@ class Exec {
   process::TaskOptions submission_;
   Progress progress_;
   std::deque<Job> jobs_;
-  std::size_t held_bytes_ = 0;  // of outputs of jobs that have ended
+  std::deque<std::pair<std::uint64_t, JobRecord>> unlogged_;  // which bytes of the output end each
+  std::size_t held_bytes_ = 0;                                // of outputs of jobs that have ended
   std::string broken_, unusable_;
   bool ended_ = false;  // all arguments were read
   std::uint64_t read_ = 0, done_ = 0, failed_ = 0;

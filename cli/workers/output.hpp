@@ -2,6 +2,7 @@
 // Gathers the tasks' outputs and writes them to standard output in few pieces. A reader that does not read must not block
 // Ctrl-C.
 #pragma once
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -14,7 +15,13 @@ class Output {
  public:
   explicit Output(FileDescriptor file);
 
-  void append(std::string_view text) { text_.append(text); }
+  void append(std::string_view text) {
+    text_.append(text);
+    appended_ += text.size();
+  }
+  // Bytes so far: given to append(), and written.
+  [[nodiscard]] std::uint64_t appended() const noexcept { return appended_; }
+  [[nodiscard]] std::uint64_t written() const noexcept { return appended_ - (text_.size() - written_); }
   [[nodiscard]] bool is_large() const noexcept { return text_.size() >= kLarge; }
   // Writes all. Returns false if a signal came first. Throws Failure if it cannot be written.
   bool flush(Interrupts& interrupts);
@@ -31,7 +38,8 @@ class Output {
   FileDescriptor file_;
   std::size_t piece_;  // bytes that one write takes without blocking, after poll() has allowed it
   std::string text_;
-  std::size_t written_ = 0;
+  std::size_t written_ = 0;  // of text_
+  std::uint64_t appended_ = 0;
 };
 
 }  // namespace freehold::cli::workers

@@ -27,6 +27,7 @@ here, words = pathlib.Path(sys.argv[0]).parent, sys.argv[1:]
 if "--" not in words or "--json" not in words:
     os.execv({command!r}, ["freehold", *words])
 options = words[1:words.index("--")]
+if any(name in os.environ for name in ("GH_TOKEN", "FREEHOLD_GITLAB_TOKEN")): sys.exit("the program under review would see a token")
 with open(here / "examined", "a") as log: log.write(" ".join(words[words.index("--"):]) + "\\n")
 reports = sorted(here.glob("next.*"))
 os.replace(reports[0], options[options.index("--json") + 1])
@@ -140,7 +141,7 @@ def check_answers(base):
     expect(Place(slower, stored=report_with(base, 0.5, noisy=True)), 0, "not judged: the machine of the stored report was busy")
     expect(Place(report_with(base, 0.9, trials=2), stored=same), 0, "fewer than 3 trials")
     # The gate is about the new report alone.
-    expect(Place(same, stored=same), 3, "nothing got worse", "--gate", "speedup > 0")
+    expect(Place(same, stored=same), 3, "a condition of --gate holds; nothing got worse", "--gate", "speedup > 0")
     expect(Place(same, stored=same), 0, "nothing got worse", "--gate", "speedup > 1000")
 
 
@@ -204,7 +205,7 @@ def check_action(base):
 
 def check_gitlab(base):
     same, slower = report_with(base, 0.5), report_with(base, 0.9)
-    notes = []
+    notes = [{"id": 7, "body": "<!-- freehold check_scaling scaling -->\n✅ by another user", "author": {"id": 99}}]
 
     class Forge(http.server.BaseHTTPRequestHandler):
         def answer(self, data):
@@ -215,17 +216,19 @@ def check_gitlab(base):
         def do_GET(self):
             if self.path == "/api/projects/4/jobs/artifacts/main/raw/freehold-scaling/report.json?job=scaling":
                 self.answer(json.dumps(same).encode())
+            elif self.path == "/api/user":
+                self.answer(b'{"id": 5}')
             else:
                 self.answer(json.dumps(notes).encode() if self.path.startswith("/api/projects/4/merge_requests/9/notes?") else None)
 
         def do_POST(self):
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["body"]
-            notes.append({"id": 40 + len(notes), "body": body, "token": self.headers["PRIVATE-TOKEN"]})
+            notes.append({"id": 40 + len(notes), "body": body, "token": self.headers["PRIVATE-TOKEN"], "author": {"id": 5}})
             self.answer(b"{}")
 
         def do_PUT(self):
-            assert self.path == f"/api/projects/4/merge_requests/9/notes/{notes[0]['id']}", self.path
-            notes[0]["body"] = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["body"]
+            assert self.path == f"/api/projects/4/merge_requests/9/notes/{notes[1]['id']}", self.path
+            notes[1]["body"] = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["body"]
             self.answer(b"{}")
 
         def log_message(self, *_):
@@ -238,7 +241,7 @@ def check_gitlab(base):
         place = Place(slower, slower, same)
         expect(place, 3, "fails", "--comment", environment=job)
         expect(place, 0, "nothing got worse", "--comment", environment=job)
-        assert len(notes) == 1 and "✅" in notes[0]["body"] and notes[0]["token"] == "a-token", notes
+        assert len(notes) == 2 and "by another" in notes[0]["body"] and "✅" in notes[1]["body"] and notes[1]["token"] == "a-token", notes
         expect(Place(same), 0, "other has no stored report yet", "--branch", "other", environment=job)
         server.shutdown()
 

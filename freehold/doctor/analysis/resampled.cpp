@@ -35,8 +35,9 @@ struct RoundEffect {
   [[nodiscard]] double correction() const { return is_seen() ? std::sqrt(trials / (trials - 1)) : 1; }
 };
 
-// What trials differ by beside what their round does to all of them: draws of whole rounds keep that alike.
-double usual_spread_of(const Experiment& experiment, const std::vector<std::vector<double>>& costs) {
+// What trials differ by; `within_rounds`: beside what their round does to all of them, which draws of whole rounds keep
+// alike.
+double usual_spread_of(const Experiment& experiment, const std::vector<std::vector<double>>& costs, bool within_rounds) {
   std::map<unsigned, RoundEffect> effects;
   const auto for_each_trial = [&](const auto& use) {
     for (std::size_t i = 0; i < costs.size(); ++i) {
@@ -48,7 +49,7 @@ double usual_spread_of(const Experiment& experiment, const std::vector<std::vect
     }
   };
   for_each_trial([&](unsigned round, double relative, std::size_t) {
-    if (round == kNoRound || relative <= 0) return;
+    if (!within_rounds || round == kNoRound || relative <= 0) return;
     effects[round].logs += std::log(relative);
     ++effects[round].trials;
   });
@@ -78,23 +79,25 @@ void leave_out_disturbed(const Setting& setting, std::vector<Trial>& trials) {
 class DrawnRounds {
  public:
   explicit DrawnRounds(const Experiment& experiment) {
-    std::size_t most = 0;
     for (const Cell& cell : experiment.cells) {
       if (!has_rounds(cell)) continue;
-      most = std::max(most, cell.trials.size());
+      most_ = std::max(most_, cell.trials.size());
       for (const Trial& trial : cell.trials) rounds_.push_back(*trial.round);
     }
     std::ranges::sort(rounds_);
     rounds_.erase(std::ranges::unique(rounds_).begin(), rounds_.end());
     if (rounds_.empty()) return;
-    std::mt19937_64 random(most);
+    std::mt19937_64 random(most_);
     std::uniform_int_distribution<std::size_t> any(0, rounds_.size() - 1);
     drawn_.resize(Resampled::kDraws);
     for (auto& draw : drawn_) {
-      draw.resize(most);
+      draw.resize(most_);
       std::ranges::generate(draw, [&] { return any(random); });
     }
   }
+
+  // False for a cell with fewer trials than others: what its rounds did to it is not alike in both, and stays.
+  [[nodiscard]] bool are_in(const Cell& cell) const { return has_rounds(cell) && cell.trials.size() == most_; }
 
   // One cell's trial in each of the rounds, if there is one.
   class OfCell {
@@ -119,6 +122,7 @@ class DrawnRounds {
   };
 
  private:
+  std::size_t most_ = 0;
   std::vector<unsigned> rounds_;                 // ascending
   std::vector<std::vector<std::size_t>> drawn_;  // of each draw: into rounds_
 };
@@ -163,7 +167,8 @@ Resampled::Resampled(const Experiment& experiment) : experiment_(experiment) {
     std::vector<double>& of_cell = costs.emplace_back();
     for (const Trial& trial : cell.trials) of_cell.push_back(cost_without_others(trial, cell.setting.width(), std::nullopt));
   }
-  usual_spread_ = usual_spread_of(experiment, costs);
+  usual_spread_ = usual_spread_of(experiment, costs, false);
+  const double within_rounds = usual_spread_of(experiment, costs, true);
   const DrawnRounds rounds(experiment);
 
   std::mt19937_64 random(experiment.cells.size()), of_cpus(experiment.cells.size() + 1);
@@ -176,7 +181,8 @@ Resampled::Resampled(const Experiment& experiment) : experiment_(experiment) {
     medians.push_back(median(costs[i]));
     cpu_medians.push_back(cpu_seconds(cell));
     DrawnRounds::OfCell of_rounds(rounds, cell);
-    std::normal_distribution<double> shake(0, usual_spread_ / std::sqrt(static_cast<double>(cell.trials.size())));
+    std::normal_distribution<double> shake(
+        0, (rounds.are_in(cell) ? within_rounds : usual_spread_) / std::sqrt(static_cast<double>(cell.trials.size())));
     std::vector<double> drawn(cell.trials.size());
     for (std::size_t draw = 0; draw < kDraws; ++draw) {
       const double how = delayed(random);
