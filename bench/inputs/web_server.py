@@ -17,6 +17,7 @@ def document(key):
 
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    wbufsize = -1  # head and body in one packet: else each answer waits 40 ms for the client's acknowledgement
 
     def do_GET(self):
         key = int(self.path[1:])
