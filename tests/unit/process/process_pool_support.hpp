@@ -13,10 +13,15 @@
 
 namespace freehold::process_test {
 
+// What the build made: a component that misbehaves on command, and the program that workers run. Defined in
+// process_pool_test.cpp, so that this header compiles alone.
+extern const char* const kComponent;
+extern const char* const kWorkerProgram;
+
 inline ProcessPoolOptions options() {
   ProcessPoolOptions how;
-  how.component = FREEHOLD_TEST_COMPONENT;
-  how.worker_program = FREEHOLD_WORKER_PROGRAM;
+  how.component = kComponent;
+  how.worker_program = kWorkerProgram;
   how.max_workers = 2;
   how.max_input_bytes = how.max_output_bytes = 8192;
   return how;
@@ -44,7 +49,7 @@ class Deployed {
   [[nodiscard]] std::string component() const { return folder_ + "/component.so"; }
   [[nodiscard]] std::string path(const char* name) const { return folder_ + "/" + name; }
   void put() const {
-    std::filesystem::copy_file(FREEHOLD_TEST_COMPONENT, component() + ".new");
+    std::filesystem::copy_file(kComponent, component() + ".new");
     std::filesystem::rename(component() + ".new", component());
   }
   void remove() const { std::filesystem::remove(component()); }

@@ -21,6 +21,10 @@
 #include "tests/unit/process/process_pool_support.hpp"
 
 namespace freehold {
+
+const char* const process_test::kComponent = FREEHOLD_TEST_COMPONENT;
+const char* const process_test::kWorkerProgram = FREEHOLD_WORKER_PROGRAM;
+
 namespace {
 
 using namespace process_test;
