@@ -374,7 +374,7 @@ class Arena {
   static_assert(kHugeParts <= 8, "a bit each of Chunk::huge");
   static constexpr std::uint32_t kMostBorders = 1024;  // between parts with and without huge pages: each may be a mapping
   // What may go back of a chunk's free spans.
-  enum class Part : std::uint8_t { kWholeHugePage, kSmallPages, kAny };
+  enum class Part : std::uint8_t { kWhole, kSmallPages, kAny };
 
   // Where spans of class c come from.
   [[nodiscard]] static constexpr ChunkKind chunk_kind_of(SizeClass c) noexcept {

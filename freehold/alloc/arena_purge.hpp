@@ -151,7 +151,8 @@ bool Arena<A, Config, Pages>::purge_pages_of(SpanIndex i, SizeClass c, std::uint
 
 // ---- one thing at a time ----------------------------------------------------------------------------------------------
 
-// Bits of the free spans that hold pages and may go back: of the first whole huge page that is free, of small pages, of any.
+// Bits of the free spans that hold pages and may go back: of the first part of a huge page's size that is free as a whole,
+// of small pages, of any.
 template <sync::Atomics A, class Config, os::PageSource Pages>
 std::uint64_t Arena<A, Config, Pages>::dirty_spans(std::uint32_t c, Part kind) noexcept {
   const std::uint64_t dirty = chunks_.free_and_dirty(c);
@@ -162,9 +163,9 @@ std::uint64_t Arena<A, Config, Pages>::dirty_spans(std::uint32_t c, Part kind) n
   const unsigned huge = chunk.huge.load(std::memory_order_relaxed);
   for (unsigned part = 0; part < kHugeParts; ++part) {
     const std::uint64_t all = base::low_bits(kHugeSpans) << part * kHugeSpans;
-    if ((huge >> part & 1) == 0) continue;
-    if (kind == Part::kWholeHugePage && (free & all) == all && (dirty & all) != 0) return all;
-    small &= ~all;
+    const bool is_huge = (huge >> part & 1) != 0;
+    if (kind == Part::kWhole && (free & all) == all && (dirty & all) != 0) return is_huge ? all : dirty & all;
+    if (is_huge) small &= ~all;
   }
   return kind == Part::kSmallPages ? small : 0;
 }
@@ -204,7 +205,7 @@ bool Arena<A, Config, Pages>::purge_chunk(std::uint32_t chunk, Part part, std::u
   TakenSpans t;
   unsigned n = kHugeSpans;
   if (among == 0) return true;
-  if (part == Part::kWholeHugePage) {
+  if (part == Part::kWhole && std::popcount(among) == kHugeSpans) {
     t = chunks_.take_exactly(chunk * kChunkSpans + base::lowest_bit(among), n);
   } else {
     t.first = chunks_.take_dirty(chunk, kMostStepSpans, n, among);
@@ -281,7 +282,7 @@ bool Arena<A, Config, Pages>::purge_something(std::uint64_t now, Effort& effort,
     give_spans(i, 1, now);
     return true;
   }
-  for (const Part part : {Part::kWholeHugePage, Part::kSmallPages, Part::kAny}) {
+  for (const Part part : {Part::kWhole, Part::kSmallPages, Part::kAny}) {
     if (part == Part::kAny && !split) return false;
     const std::uint32_t c = oldest_dirty_chunk(part);
     if (c != Chunks::kNoChunk && purge_chunk(c, part, now, effort)) return true;
@@ -386,7 +387,7 @@ bool Arena<A, Config, Pages>::purge_due(std::uint64_t now, Effort& effort) noexc
     if (static_cast<std::int32_t>(static_cast<std::uint32_t>(now) - at) <
         static_cast<std::int32_t>(settings_.purge_delay_ms))
       continue;
-    for (const Part part : {Part::kWholeHugePage, Part::kAny})
+    for (const Part part : {Part::kWhole, Part::kAny})
       for (unsigned i = 0; i < kChunkSpans && effort.left() && dirty_spans(c, part) != 0; ++i)
         if (!purge_chunk(c, part, now, effort)) return true;
     if (!effort.left()) return true;

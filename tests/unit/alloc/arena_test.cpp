@@ -349,6 +349,25 @@ TEST(Arena, HugePages_WhollyFree_GoBackFirstAndWhole) {
   EXPECT_TRUE(arena.check());
 }
 
+// A part of small pages that is free as a whole goes before one of which blocks are left, so that it can be huge again.
+TEST(Arena, SmallPagesOfAPartThatIsWhollyFree_GoBackFirst) {
+  ArenaSettings settings = small_settings();
+  settings.huge_pages = HugePages::kAuto;
+  Native arena(settings);
+  std::vector<std::vector<Taken>> spans;
+  for (unsigned i = 0; i < 8 * kChunkSpans; ++i) spans.push_back(arena.claim_whole(kSmall));
+  arena.put(kSmall, spans[2 * kChunkSpans]);
+  (void)arena->trim(arena.now);  // splits the huge page of that chunk
+  arena.pages.forget_log();
+  for (unsigned i = 0; i < kChunkSpans / 2; ++i) arena.put(kSmall, spans[i]);  // of small pages, and in part
+  for (unsigned i = 1; i < kChunkSpans; ++i) arena.put(kSmall, spans[2 * kChunkSpans + i]);
+  (void)arena->trim(arena.now);
+  ASSERT_FALSE(arena.pages.purges().empty());
+  EXPECT_EQ(arena.pages.purges()[0].address, arena->address(2 * kChunkSpans + 1)) << "the first span is clean";
+  EXPECT_EQ(arena.pages.purges()[0].bytes, kChunk - kSpan);
+  EXPECT_TRUE(arena.check());
+}
+
 // A huge page that was split and then went back as a whole is as good as new.
 TEST(Arena, HugePages_PartThatIsWhollyClean_GetsThemAgain) {
   ArenaSettings settings = small_settings();
