@@ -271,7 +271,7 @@ void use_all(const Filter& filter) {
 
 // Threads that were there before the filter, and one of Freehold's with them; they go on under it and do not end.
 void confine_beside_threads(const std::vector<sock_filter>& program) {
-  static sem_t go, done;  // std::atomic::wait makes other calls
+  static sem_t go, done, never;  // std::atomic::wait makes other calls
   constexpr int kThreadsBefore = 3;
   for (int i = 0; i < kThreadsBefore; ++i)
     std::thread([] {
@@ -282,7 +282,7 @@ void confine_beside_threads(const std::vector<sock_filter>& program) {
       churn.run(1000);
       use_memory();
       ::sem_post(&done);
-      ::sem_wait(&go);
+      ::sem_wait(&never);  // not for `go`, of which each thread needs one
     }).detach();
   for (int i = 0; i < kThreadsBefore; ++i) ::sem_wait(&done);
   use_memory();
