@@ -106,8 +106,7 @@ class DirectBlocks {
 
   struct Record {
     Record* next;
-    std::uintptr_t block;
-    std::uintptr_t mapping;
+    std::uintptr_t mapping;  // where the block begins, too
     std::size_t mapping_bytes;
     std::size_t bytes;
   };
@@ -118,7 +117,7 @@ class DirectBlocks {
   };
 
   [[nodiscard]] static BlockPlace place_of(const Record& r) noexcept {
-    return {reinterpret_cast<void*>(r.block), r.bytes, true};
+    return {reinterpret_cast<void*>(r.mapping), r.bytes, true};
   }
   [[nodiscard]] static bool is_small(std::size_t bytes) noexcept {
     return bytes < (std::size_t{Config::kChunkSpans} << Config::kSpanShift);

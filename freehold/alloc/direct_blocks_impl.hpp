@@ -27,7 +27,7 @@ bool DirectBlocks<A, Config, Pages>::more_buckets() noexcept {
   for (std::size_t b = 0; b < old_count; ++b)
     for (Record* r = old[b]; r != nullptr;) {
       Record* const next = r->next;
-      Record*& bucket = buckets_[bucket_of(r->block)];
+      Record*& bucket = buckets_[bucket_of(r->mapping)];
       r->next = bucket;
       bucket = r;
       r = next;
@@ -40,14 +40,14 @@ template <sync::Atomics A, class Config, os::PageSource Pages>
 void* DirectBlocks<A, Config, Pages>::insert(Record* record, const Record& value, std::size_t counted) noexcept {
   const sync::Guard guard(lock_);
   *record = value;
-  Record*& bucket = buckets_[bucket_of(value.block)];
+  Record*& bucket = buckets_[bucket_of(value.mapping)];
   record->next = bucket;
   bucket = record;
   ++count_;
   if (is_small(value.mapping_bytes)) small_.store(small_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   live_bytes_.store(live_bytes() + value.mapping_bytes, std::memory_order_relaxed);
   budget_->direct(static_cast<std::int64_t>(value.mapping_bytes - counted));
-  return reinterpret_cast<void*>(value.block);
+  return reinterpret_cast<void*>(value.mapping);
 }
 
 template <sync::Atomics A, class Config, os::PageSource Pages>
@@ -56,7 +56,7 @@ typename DirectBlocks<A, Config, Pages>::Record* DirectBlocks<A, Config, Pages>:
   if (bucket_count_ == 0) return nullptr;
   for (Record** link = &buckets_[bucket_of(block)]; *link != nullptr; link = &(*link)->next) {
     Record* const record = *link;
-    if (record->block != block) continue;
+    if (record->mapping != block) continue;
     *link = record->next;
     --count_;
     if (is_small(record->mapping_bytes)) small_.store(small_.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
@@ -72,7 +72,7 @@ std::size_t DirectBlocks<A, Config, Pages>::bytes_of(const void* block) noexcept
   if (bucket_count_ == 0) return 0;
   const auto address = reinterpret_cast<std::uintptr_t>(block);
   for (const Record* r = buckets_[bucket_of(address)]; r != nullptr; r = r->next)
-    if (r->block == address) return r->bytes;
+    if (r->mapping == address) return r->bytes;
   return 0;
 }
 
@@ -258,8 +258,7 @@ void* DirectBlocks<A, Config, Pages>::allocate(std::size_t bytes, std::size_t al
   Record* const record = new_record();
   if (record == nullptr) return nullptr;
   if (extra == 0)
-    if (const Kept k = reuse(bytes, zero, now); k.bytes != 0)
-      return insert(record, {nullptr, k.mapping, k.mapping, k.bytes, bytes});
+    if (const Kept k = reuse(bytes, zero, now); k.bytes != 0) return insert(record, {nullptr, k.mapping, k.bytes, bytes});
   zero = true;
   void* mapping = pages_->map(bytes + extra);
   if (mapping == nullptr && drop_kept(~std::uint64_t{0}) != 0) mapping = pages_->map(bytes + extra);
@@ -267,9 +266,15 @@ void* DirectBlocks<A, Config, Pages>::allocate(std::size_t bytes, std::size_t al
     drop_record(record);
     return nullptr;
   }
-  pages_->name(mapping, bytes + extra, "freehold large");
   const auto start = reinterpret_cast<std::uintptr_t>(mapping);
-  return insert(record, {nullptr, extra == 0 ? start : base::align_up(start, alignment), start, bytes + extra, bytes});
+  std::uintptr_t block = start;
+  if (extra != 0) {
+    block = base::align_up(start, alignment);
+    if (block != start) end(start, block - start);
+    if (block + bytes != start + bytes + extra) end(block + bytes, start + extra - block);
+  }
+  pages_->name(reinterpret_cast<void*>(block), bytes, "freehold large");
+  return insert(record, {nullptr, block, bytes, bytes});
 }
 
 template <sync::Atomics A, class Config, os::PageSource Pages>
@@ -295,17 +300,12 @@ void* DirectBlocks<A, Config, Pages>::resize(void* block, std::size_t bytes) noe
   Record value = *record;
   const std::size_t counted = value.mapping_bytes;
   void* result = nullptr;
-  // An aligned block has slack before and behind it, which it loses when it changes; realloc promises no alignment.
-  const std::size_t lead = value.block - value.mapping;
-  const std::size_t extent = lead == 0 ? value.mapping_bytes : value.bytes;
-  if (value.block + bytes <= value.mapping + value.mapping_bytes && (bytes >= value.bytes || bytes == value.mapping_bytes)) {
+  if (bytes <= value.mapping_bytes && (bytes >= value.bytes || bytes == value.mapping_bytes)) {
     result = block;
   } else if (is_small(bytes) && !is_small(value.mapping_bytes) && has_most_small()) {
     result = nullptr;
-  } else if (void* const moved = pages_->remap(block, extent, bytes); moved != nullptr) {
-    if (lead != 0) end(value.mapping, lead);
-    if (lead + extent != value.mapping_bytes) end(address + extent, value.mapping_bytes - lead - extent);
-    value.block = value.mapping = reinterpret_cast<std::uintptr_t>(moved);
+  } else if (void* const moved = pages_->remap(block, value.mapping_bytes, bytes); moved != nullptr) {
+    value.mapping = reinterpret_cast<std::uintptr_t>(moved);
     value.mapping_bytes = bytes;
     result = moved;
   }
@@ -323,7 +323,7 @@ void* DirectBlocks<A, Config, Pages>::adopt(void* content, std::size_t bytes, st
   // A kept mapping has its pages, and what it is too long is room to grow: by copying all of that is taken.
   if (const Kept k = take_kept_with_room(new_bytes); k.bytes != 0) {
     std::memcpy(reinterpret_cast<void*>(k.mapping), content, bytes);
-    return insert(record, {nullptr, k.mapping, k.mapping, k.bytes, new_bytes});
+    return insert(record, {nullptr, k.mapping, k.bytes, new_bytes});
   }
   regret_if_soon(new_bytes, now);
   void* const mapping = pages_->move_out(content, bytes, new_bytes);
@@ -331,8 +331,7 @@ void* DirectBlocks<A, Config, Pages>::adopt(void* content, std::size_t bytes, st
     drop_record(record);
     return nullptr;
   }
-  const auto start = reinterpret_cast<std::uintptr_t>(mapping);
-  return insert(record, {nullptr, start, start, new_bytes, new_bytes});
+  return insert(record, {nullptr, reinterpret_cast<std::uintptr_t>(mapping), new_bytes, new_bytes});
 }
 
 }  // namespace freehold::alloc
