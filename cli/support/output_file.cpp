@@ -140,8 +140,11 @@ void write_directly(const Place& place, const std::string& path, std::string_vie
     return;
   }
   refuse_planted(place, path);
-  FileDescriptor file(::openat(place.folder.get(), place.name.c_str(), O_WRONLY | O_CLOEXEC));
-  if (!file) refuse(path, errno);
+  FileDescriptor file(::openat(place.folder.get(), place.name.c_str(), O_WRONLY | O_NOFOLLOW | O_CLOEXEC));
+  struct stat info{};
+  if (!file || ::fstat(file.get(), &info) != 0) refuse(path, errno);
+  if (info.st_dev != place.info.st_dev || info.st_ino != place.info.st_ino)
+    refuse(path, EPERM);  // exchanged since we looked
   if (const int error = write_all(file.get(), text); error != 0) refuse(path, error);
   if (file.close() != 0) refuse(path, errno);
 }

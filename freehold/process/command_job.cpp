@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@
 #include <ctime>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "freehold/os/child_environment.hpp"
@@ -44,6 +46,16 @@ struct Pipe {
   }
 };
 
+// When the pool's process dies, however it dies, the kernel kills its workers; but not the commands that these have started.
+// They are in the worker's process group, so the worker asks for a signal instead and ends the group, itself included.
+void end_commands_with_the_pool() noexcept {
+  static bool done = false;
+  if (std::exchange(done, true) || ::getpgrp() != ::getpid()) return;
+  struct sigaction action{};
+  action.sa_handler = [](int) { ::kill(0, SIGKILL); };
+  if (::sigaction(SIGHUP, &action, nullptr) == 0) ::prctl(PR_SET_PDEATHSIG, SIGHUP);
+}
+
 // Starts the command. Returns an errno.
 int start(const std::string& number, std::string& command, const Pipe& out, const Pipe& err, pid_t& pid) {
   std::vector<std::string> variables = os::environment_with({{"FREEHOLD_SEQ", number}}, {"FREEHOLD_WORKER"});
@@ -66,6 +78,7 @@ int run_command_job(const void* input, std::size_t input_bytes, void* output, st
   const std::string_view text(static_cast<const char*>(input), input_bytes);
   const std::size_t zero = text.find('\0');
   if (zero == std::string_view::npos || capacity < sizeof(CommandResult)) return kJobTooLong;
+  end_commands_with_the_pool();
   const std::string number(text.substr(0, zero));
   std::string command(text.substr(zero + 1));
 

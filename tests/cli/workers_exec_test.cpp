@@ -234,6 +234,12 @@ TEST(WorkersExec, EmptyCommand_IsRefused) {
   EXPECT_EQ(ended.out, "");
   EXPECT_EQ(lines(ended.err), 1u);
 }
+[[nodiscard]] bool ends(const std::string& pid) {
+  const std::string stat = "/proc/" + std::to_string(std::stoi(pid)) + "/stat";
+  const auto has_ended = [&] { return content_of(stat).empty() || contains(content_of(stat), ") Z "); };
+  for (int i = 0; i < 500 && !has_ended(); ++i) std::this_thread::sleep_for(10ms);
+  return has_ended();
+}
 TEST(WorkersExec, CtrlC_JobsEndToo) {
   const Folder folder;
   OnATerminal command({"workers", "--exec", "echo $$ > {}; echo up >&2; sleep 1000", "--", folder / "pid"});
@@ -241,10 +247,20 @@ TEST(WorkersExec, CtrlC_JobsEndToo) {
   command.type(kCtrlC);
   const int status = command.end();
   EXPECT_EQ(WEXITSTATUS(status), 130);
-  const std::string stat = "/proc/" + std::to_string(std::stoi(content_of(folder / "pid"))) + "/stat";
-  for (int i = 0; i < 500 && !content_of(stat).empty() && !contains(content_of(stat), ") Z "); ++i)
-    std::this_thread::sleep_for(10ms);
-  EXPECT_TRUE(content_of(stat).empty() || contains(content_of(stat), ") Z "));
+  EXPECT_TRUE(ends(content_of(folder / "pid")));
+}
+// The command itself cannot end them: the workers do, with all that their jobs have started.
+TEST(WorkersExec, KilledInAnyWay_JobsEndToo) {
+  for (const int signal : {SIGKILL, SIGPIPE}) {
+    const Folder folder;
+    const std::string job = "sh -c 'echo $$ > " + (folder / "pid") + "; echo up; sleep 1000; true'; true";
+    Process command({command_path(), "workers", "--exec", job, "--", "x"});
+    for (int i = 0; i < 1000 && content_of(folder / "pid").empty(); ++i) std::this_thread::sleep_for(10ms);
+    ASSERT_FALSE(content_of(folder / "pid").empty());
+    ::kill(command.pid(), signal);
+    EXPECT_TRUE(command.wait().killed_by(signal));
+    EXPECT_TRUE(ends(content_of(folder / "pid"))) << signal;
+  }
 }
 
 }  // namespace
