@@ -49,7 +49,9 @@ if "POST" in words or "PATCH" in words:
     else: next(one for one in comments if str(one["id"]) == path.rsplit("/", 1)[1])["body"] = body
     (here / "comments").write_text(json.dumps(comments))
 elif path.endswith("/zip"): sys.stdout.buffer.write((here / "artifact.zip").read_bytes())
-elif "/artifacts?name=freehold-scaling&" in path: print((here / "artifacts").read_text())
+elif "/artifacts?name=freehold-scaling&" in path:
+    page = int(path.rsplit("page=", 1)[1])
+    print(json.dumps({{"artifacts": json.loads((here / "artifacts").read_text())[100 * page - 100:100 * page]}}))
 elif path == "repos/o/r/issues/12/comments":
     for one in json.loads((here / "comments").read_text()): print(json.dumps(one))
 else: sys.exit("gh: unknown: " + path)
@@ -101,7 +103,7 @@ class Place:
         for number, report in enumerate(new):
             (self.folder / f"next.{number}").write_text(json.dumps(report))
         (self.folder / "comments").write_text(json.dumps([{"id": 3, "body": "Looks good to me"}]))
-        (self.folder / "artifacts").write_text(json.dumps({"artifacts": list(artifacts) if stored else []}))
+        (self.folder / "artifacts").write_text(json.dumps(list(artifacts) if stored else []))
         if stored:
             (self.folder / "artifact.zip").write_bytes(packed(stored))
 
@@ -151,6 +153,7 @@ def check_baselines(base):
     fork = {**OURS, "workflow_run": {**OURS["workflow_run"], "head_repository_id": 2}}
     branch = {**OURS, "workflow_run": {**OURS["workflow_run"], "head_branch": "feature"}}
     expect(Place(slower, stored=same, artifacts=[fork, branch, {**OURS, "expired": True}]), 0, "main has no stored report yet")
+    expect(Place(slower, slower, stored=same, artifacts=[fork] * 230 + [OURS]), 3, "fails: the condition holds")
     expect(Place(slower, stored="{"), 0, "cannot be read by this version")
     other = json.loads(json.dumps(same).replace(json.dumps(same["verdict"]["all"]), json.dumps({**same["verdict"]["all"], "cpus": 77})))
     expect(Place(slower, stored=other), 0, "they cannot be compared")
