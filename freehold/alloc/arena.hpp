@@ -56,7 +56,7 @@ template <sync::Atomics A, class Config, os::PageSource Pages>
 class Arena {
  public:
   using Classes = typename Config::Classes;
-  using SpanType = Span<A, Config::kWordsPerSpan>;
+  using SpanType = Span<A>;
   using Word = typename A::template atomic<std::uint64_t>;
   using ClassByte = typename A::template atomic<std::uint8_t>;
   using HintWord = typename A::template atomic<std::uint32_t>;
@@ -73,11 +73,9 @@ class Arena {
   // The storage that the word pools of all classes share.
   struct Storage {
     Arena* arena;
-    Word& word(pool::WordIndex index) const noexcept {
-      return arena->spans_[pool::span_of(index)].words[pool::word_in_span(index)];
-    }
+    Word& word(pool::WordIndex index) const noexcept { return arena->words_[place_of(index)]; }
     Word& summary(SpanIndex span) const noexcept { return arena->spans_[span].summary; }
-    auto& last_user(SpanIndex span) const noexcept { return arena->last_users_[span]; }
+    auto& last_user(SpanIndex span) const noexcept { return arena->span_hints_[span].last_user; }
     bool belongs(SpanIndex span, unsigned tag) const noexcept { return arena->class_of_span(span).index() == tag; }
     // Slots smaller than a cache line: two threads that write to them in one line slow each other down for ever.
     bool is_left_to(pool::LastUser user, unsigned tag) const noexcept {
@@ -121,9 +119,7 @@ class Arena {
   [[nodiscard]] const ClassByte* span_classes() const noexcept { return span_class_; }
   [[nodiscard]] SpanType& span(SpanIndex i) noexcept { return spans_[i]; }
   [[nodiscard]] std::uintptr_t address(SpanIndex i) const noexcept { return base_ + (std::uintptr_t{i} << kSpanShift); }
-  [[nodiscard]] Word* word_address(pool::WordIndex index) const noexcept {
-    return &spans_[pool::span_of(index)].words[pool::word_in_span(index)];
-  }
+  [[nodiscard]] Word* word_address(pool::WordIndex index) const noexcept { return &words_[place_of(index)]; }
   // Acquire: pairs with kSetClass in claim().
   [[nodiscard]] SizeClass class_of_span(SpanIndex i) const noexcept {
     return SizeClass{span_class_[i].load(std::memory_order_acquire)};
@@ -285,9 +281,8 @@ class Arena {
     const auto address = [](const void* of) { return reinterpret_cast<std::uintptr_t>(of); };
     to.span_count = address(&span_count_);
     to.span_classes = address(span_class_);
-    to.spans = address(spans_);
-    to.span_stride = sizeof(SpanType);
-    to.span_words = static_cast<std::uint32_t>(base::member_offset<SpanType>(&SpanType::words));
+    to.words = address(words_);
+    to.span_stride = Config::kWordsPerSpan * sizeof(Word);
     to.span_bytes = kSpanBytes;
     to.count = Classes::kCount;
     for (const SizeClass c : AllClasses<Classes>{})
@@ -355,17 +350,6 @@ class Arena {
     std::uint32_t first = Chunks::kNoChunk;  // the kind's first chunk, of which `open` spans are mapped
     unsigned open = 0, most = kChunkSpans;
   };
-  // How much one call may still do.
-  struct Effort {
-    unsigned calls;
-    std::size_t bytes;
-    std::size_t reclaimed = 0;  // bytes of spans that became free ones, which the next step can give back
-    [[nodiscard]] bool left() const noexcept { return calls != 0 && bytes != 0; }
-    void spend(std::size_t n) noexcept {
-      calls -= calls != 0 ? 1 : 0;
-      bytes -= std::min(bytes, n);
-    }
-  };
   static constexpr Effort kStep{128, std::size_t{16} << 20};  // half a millisecond: 100 ns a page
   // A huge page, and the parts of a chunk that may be one each.
   static constexpr std::size_t kHugeBytes = std::min(std::size_t{2} << 20, kChunkBytes);
@@ -376,6 +360,11 @@ class Arena {
   // What may go back of a chunk's free spans.
   enum class Part : std::uint8_t { kWhole, kSmallPages, kAny };
 
+  // A word's place among those of all spans.
+  [[nodiscard]] static constexpr std::size_t place_of(pool::WordIndex index) noexcept {
+    if constexpr (Config::kWordsPerSpan == 64) return index;  // the engine's
+    return std::size_t{pool::span_of(index)} * Config::kWordsPerSpan + pool::word_in_span(index);
+  }
   // Where spans of class c come from.
   [[nodiscard]] static constexpr ChunkKind chunk_kind_of(SizeClass c) noexcept {
     return Classes::slot_bytes(c) <= Config::kSlotChunkMaxBytes ? ChunkKind::kSlots : ChunkKind::kRuns;
@@ -433,9 +422,9 @@ class Arena {
 
   // A statistic of a hint, which decides nothing: the simulated machine leaves it out, and explores the rest further.
   // `mine`: as the last user of a span that the caller uses. A span of a class was always used by somebody.
-  [[nodiscard]] bool is_used_by_others(SpanIndex i, pool::LastUser mine) const noexcept {
+  [[nodiscard]] static bool is_used_by_others(const SpanHints<A>& hints, pool::LastUser mine) noexcept {
     if constexpr (requires { Config::kCountsRemoteFrees; })
-      return (last_users_[i].load(std::memory_order_relaxed) | 1) != mine.value;
+      return (hints.last_user.load(std::memory_order_relaxed) | 1) != mine.value;
     else
       return false;
   }
@@ -449,7 +438,12 @@ class Arena {
   [[gnu::cold, gnu::noinline]] void report_twice(SizeClass c, pool::WordIndex index, std::uint64_t bits,
                                                  std::uint64_t twice) noexcept;
   inline void note_full(SizeClass c, pool::WordIndex index) noexcept;
-  inline void note_drained(SpanIndex i) noexcept;
+  // One add for each look. seq_cst: ordered after the put of the slots, which those see who look after retire_drained().
+  [[nodiscard]] static bool is_noted_as_drained(const SpanHints<A>& hints) noexcept {
+    return hints.is_drained.load(std::memory_order_seq_cst) != 0;
+  }
+  [[gnu::noinline]] void add_drained(SpanIndex i) noexcept;
+  void retire_drained(SpanIndex i) noexcept;
   void drop_hints(SpanIndex i, bool wanted) noexcept;
   [[nodiscard]] SpanIndex reclaim_empty_span(SpanIndex from) noexcept;
   [[nodiscard]] bool reclaim_span(SpanIndex i, SizeClass c) noexcept;
@@ -475,9 +469,10 @@ class Arena {
   std::uintptr_t base_ = 0;
   typename A::template atomic<std::size_t> span_count_{0};
   ClassByte* span_class_ = nullptr;
-  HintWord* last_users_ = nullptr;  // apart from the spans: a search reads many, and they seldom change
-  HintWord* run_pages_ = nullptr;   // a Run each
+  SpanHints<A>* span_hints_ = nullptr;
+  HintWord* run_pages_ = nullptr;  // a Run each
   SpanType* spans_ = nullptr;
+  Word* words_ = nullptr;  // kWordsPerSpan of each span: one bit a slot, set when free
   Pages* pages_ = nullptr;
   Storage storage_{this};
   PerClass<Pool, Classes::kCount> pools_;
@@ -518,7 +513,7 @@ class Arena {
   Extent extents_[3]{};           // by ChunkKind
   std::uint32_t chunks_end_ = 0;  // chunks that belong to an extent
   std::uint32_t max_chunks_ = 0;
-  unsigned table_numbers_[6]{};
+  unsigned table_numbers_[7]{};
   alignas(base::kCacheLine) EndedThreads<A> ended_threads_;
 };
 

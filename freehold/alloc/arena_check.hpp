@@ -31,6 +31,7 @@ bool Arena<A, Config, Pages>::check_invariants(IsKept kept) noexcept {
     }
     const int places = (chunks_.is_free(i) ? 1 : 0) + (c.is_slot() || i < run_end ? 1 : 0) + (kept(i) ? 1 : 0);
     good = good && places == (is_open(i) ? 1 : 0);  // at rest nothing is on its way between two
+    good = good && (span_hints_[i].is_drained.load(std::memory_order_relaxed) == 0 || drained_.check_path(i));
     if (!c.is_slot()) return;
     good = good && pools_[c].check_span(i) && (!pools_[c].looks_full(i) || empties_.check_path(i));
   });

@@ -72,7 +72,7 @@ std::uint32_t Arena<A, Config, Pages>::free_pages_of(SpanIndex i, SizeClass c) n
     bool free = from < end;
     for (unsigned w = from / 64; free && w <= (end - 1) / 64; ++w) {
       const std::uint64_t bits = pool::bits_of_word(w, from, end);
-      free = (spans_[i].words[w].load(std::memory_order_relaxed) & bits) == bits;
+      free = (words_[place_of(pool::word_index(i, w))].load(std::memory_order_relaxed) & bits) == bits;
     }
     if (free) pages |= 1U << p;
   }
@@ -91,7 +91,8 @@ pool::Taken Arena<A, Config, Pages>::take_lowest(SpanIndex i, SizeClass c, std::
   if (spans_[i].summary.load(std::memory_order_relaxed) == 0) return {};  // relaxed: a hint
   const std::uint32_t first = first_on(from), last = first_on(end);
   for (unsigned w = first / 64; w * 64 < last; ++w) {
-    std::uint64_t bits = spans_[i].words[w].load(std::memory_order_relaxed) & pool::bits_of_word(w, first, last);
+    std::uint64_t bits =
+        words_[place_of(pool::word_index(i, w))].load(std::memory_order_relaxed) & pool::bits_of_word(w, first, last);
     if (bits == 0) continue;
     const std::uint32_t slot = w * 64 + base::lowest_bit(bits);
     bits &= pool::bits_of_word(w, slot, first_on(slot * bytes / Config::kPageBytes + 1));
@@ -264,10 +265,14 @@ void Arena<A, Config, Pages>::purge_records_of(std::uint32_t chunk, std::uint64_
   if (c.free.load(std::memory_order_relaxed) != Chunks::kAll || c.dirty.load(std::memory_order_relaxed) != 0) return;
   const SpanIndex first = chunk * kChunkSpans;
   if (chunks_.take_exactly(first, kChunkSpans).first == kNoSpan) return;
-  const auto records = reinterpret_cast<std::uintptr_t>(spans_ + first);
-  const std::uintptr_t from = base::align_up(records, Config::kPageBytes);
-  const std::uintptr_t end = base::align_down(records + kChunkSpans * sizeof(SpanType), Config::kPageBytes);
-  if (end > from) (void)pages_->purge(reinterpret_cast<void*>(from), end - from);
+  const auto purge = [&](const void* begin, std::size_t bytes) {
+    const auto at = reinterpret_cast<std::uintptr_t>(begin);
+    const std::uintptr_t from = base::align_up(at, Config::kPageBytes),
+                         end = base::align_down(at + bytes, Config::kPageBytes);
+    if (end > from) (void)pages_->purge(reinterpret_cast<void*>(from), end - from);
+  };
+  purge(spans_ + first, kChunkSpans * sizeof(SpanType));
+  purge(words_ + first * Config::kWordsPerSpan, kChunkSpans * Config::kWordsPerSpan * sizeof(Word));
   c.has_records.store(false, std::memory_order_relaxed);
   chunks_.give(first, kChunkSpans, false, static_cast<std::uint32_t>(now));
 }
@@ -291,7 +296,7 @@ bool Arena<A, Config, Pages>::purge_something(std::uint64_t now, Effort& effort,
   if (i == Tree::kNone) i = drained_.find(0);
   drained_cursor_ = i == Tree::kNone ? 0 : i + 1;
   if (i == Tree::kNone) return false;
-  drained_.retire(i, [] { return false; });
+  retire_drained(i);
   effort.bytes -= std::min(effort.bytes, kLookBytes);
   const SizeClass c = class_after_leaving(i);
   return !c.is_slot() || purge_pages_of(i, c, now, effort);
@@ -436,7 +441,7 @@ bool Arena<A, Config, Pages>::look_at_drained(std::uint64_t now, Effort& effort)
     if (c.is_slot() &&
         (spans_[i].page_hints.fetch_or(PageHints::kDrained, std::memory_order_relaxed) & PageHints::kDrained) == 0)
       continue;
-    drained_.retire(i, [] { return false; });
+    retire_drained(i);
     const SizeClass left = class_after_leaving(i);
     if (left.is_slot() && !purge_pages_of(i, left, now, effort)) {
       refused = true;  // as under mlockall(): others would be, too

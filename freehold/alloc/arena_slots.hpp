@@ -7,6 +7,7 @@
 // still have the span in mind, so take_slots() asks for the class after it took slots, while it cannot change.
 #pragma once
 #include <bit>
+#include <span>
 
 #include "freehold/alloc/arena.hpp"
 #include "freehold/base/config.hpp"
@@ -60,7 +61,8 @@ template <sync::Atomics A, class Config, os::PageSource Pages>
 inline std::uint64_t Arena<A, Config, Pages>::give_slots(SizeClass c, const pool::Taken& slots) noexcept {
   const std::uint64_t full = pools_[c].shape().full(pool::word_in_span(slots.word));
   const std::uint64_t twice = give_word(c, slots.word, slots.bits, full, *word_address(slots.word));
-  if (twice == 0) note_drained(pool::span_of(slots.word));
+  const SpanIndex span = pool::span_of(slots.word);
+  if (twice == 0 && !is_noted_as_drained(span_hints_[span])) add_drained(span);
   return twice;
 }
 
@@ -75,21 +77,18 @@ std::uint32_t Arena<A, Config, Pages>::give_slots(SizeClass c, void* const* slot
     base::fatal(base::HeapError::kDoubleFree, reinterpret_cast<void*>(groups.repeated));
   const std::size_t count = groups.count;
   if (count == 0) return 0;
+  // What the loops need, in registers: the locked instructions would have it read again.
+  Word* const words = words_;
+  const SpanHints<A>* const hints = span_hints_;
+  const std::span<const pool::SlotGroup> all(groups.groups, count);
   // The lines are fetched for writing all at once: the locked instructions below would wait for each in turn.
-  Word* words[pool::kMaxBatch];
-  for (std::size_t i = 0; i < count; ++i) {
-    words[i] = word_address(groups.groups[i].word);
-    base::prefetch_for_write(words[i]);
-  }
+  for (const auto& [index, bits] : all) base::prefetch_for_write(words + place_of(index));
   Pool& pool = pools_[c];
   const std::uint64_t last_full = pool.shape().full(pool.shape().words() - 1);
-  const auto drained = drained_.leaves();
   const auto mine = pool::LastUser::active(thread_id);
-  std::size_t remote_groups = 0, is_remote = 0;
-  SpanIndex seen = kNoSpan;
-  for (std::size_t i = 0; i < count; ++i) {
-    const auto [index, bits] = groups.groups[i];
-    const std::uint64_t old = pool.put(index, bits, *words[i]);
+  std::size_t remote_groups = 0;
+  for (const auto [index, bits] : all) {
+    const std::uint64_t old = pool.put(index, bits, words[place_of(index)]);
     if ((old & bits) != 0) [[unlikely]] {
       report_twice(c, index, bits, old & bits);
       continue;
@@ -97,22 +96,18 @@ std::uint32_t Arena<A, Config, Pages>::give_slots(SizeClass c, void* const* slot
     // The last word of a span may have fewer slots, which are the lowest bits of any.
     if (const std::uint64_t now = old | bits; (now & last_full) == last_full) [[unlikely]]
       if (now == pool.shape().full(pool::word_in_span(index))) note_full(c, index);
-    if (const SpanIndex span = pool::span_of(index); span != seen) {
-      seen = span;
-      if (!drained.test(span)) [[unlikely]]
-        note_drained(span);
-      is_remote = is_used_by_others(span, mine) ? 1 : 0;
-    }
-    remote_groups += is_remote;
+    const SpanIndex span = pool::span_of(index);
+    if (!is_noted_as_drained(hints[span])) [[unlikely]]
+      add_drained(span);
+    remote_groups += is_used_by_others(hints[span], mine) ? 1 : 0;
   }
   last = groups.groups[count - 1].word;
   if (remote_groups == 0 || remote_groups == count) [[likely]]
     return remote_groups == 0 ? 0 : static_cast<std::uint32_t>(n);
   // Bits are counted only where it must be: without an instruction for it that takes longer than all of the above.
   std::uint32_t remote = 0;
-  for (std::size_t i = 0; i < count; ++i)
-    if (is_used_by_others(pool::span_of(groups.groups[i].word), mine))
-      remote += static_cast<std::uint32_t>(std::popcount(groups.groups[i].bits));
+  for (const auto& [index, bits] : all)
+    if (is_used_by_others(hints[pool::span_of(index)], mine)) remote += static_cast<std::uint32_t>(std::popcount(bits));
   return remote;
 }
 
@@ -147,12 +142,23 @@ inline void Arena<A, Config, Pages>::note_full(SizeClass c, pool::WordIndex inde
   }
 }
 
-// Slots of a span were given back: its pages are worth a look. One bit set, once per look.
+// Slots of a span were given back: its pages are worth a look. The word is set after the set's bit, and again if a look
+// took that away before.
 template <sync::Atomics A, class Config, os::PageSource Pages>
-inline void Arena<A, Config, Pages>::note_drained(SpanIndex i) noexcept {
-  if (drained_.test(i)) return;
-  drained_.set(i);
+void Arena<A, Config, Pages>::add_drained(SpanIndex i) noexcept {
+  do {
+    drained_.set(i);
+    span_hints_[i].is_drained.store(1, std::memory_order_seq_cst);
+  } while (!drained_.test(i));
   note_due();
+}
+
+// Before a look at the span's pages. A free that finds the word set relies on this look or a later one, so the word is
+// cleared after the bit and before the look.
+template <sync::Atomics A, class Config, os::PageSource Pages>
+void Arena<A, Config, Pages>::retire_drained(SpanIndex i) noexcept {
+  drained_.retire(i, [] { return false; });
+  span_hints_[i].is_drained.store(0, std::memory_order_seq_cst);
 }
 
 // ---- spans of classes -----------------------------------------------------------------------------------------------
@@ -161,7 +167,7 @@ template <sync::Atomics A, class Config, os::PageSource Pages>
 pool::Taken Arena<A, Config, Pages>::claim(SizeClass c, unsigned keep, std::uint32_t thread_id, std::uint64_t now) noexcept {
   const SpanIndex i = span_for(c, now);
   if (i == kNoSpan) return {};
-  last_users_[i].store(pool::LastUser::active(thread_id).value, std::memory_order_relaxed);
+  span_hints_[i].last_user.store(pool::LastUser::active(thread_id).value, std::memory_order_relaxed);
   auto& chunk = chunks_.chunk(i / kChunkSpans);
   if (!chunk.has_records.load(std::memory_order_relaxed)) chunk.has_records.store(true, std::memory_order_relaxed);
   counters_.span_claims.fetch_add(1, std::memory_order_relaxed);

@@ -27,27 +27,29 @@ void Arena<A, Config, Pages>::lay_out_tables(std::size_t spans) noexcept {
     }
   };
   table_numbers_[0] = space_.add_table(sizeof(ClassByte), 0, spans);
-  table_numbers_[1] = space_.add_table(sizeof(HintWord), 0, spans);  // last users
+  table_numbers_[1] = space_.add_table(sizeof(SpanHints<A>), 0, spans);
   table_numbers_[2] = space_.add_table(sizeof(HintWord), 0, spans);  // pages of runs
   table_numbers_[3] = space_.add_table(sizeof(SpanType), 0, spans);
-  table_numbers_[4] = space_.add_table(sizeof(Chunk<A>), kChunkShift, spans / kChunkSpans);
+  table_numbers_[4] = space_.add_table(Config::kWordsPerSpan * sizeof(Word), 0, spans);
+  table_numbers_[5] = space_.add_table(sizeof(Chunk<A>), kChunkShift, spans / kChunkSpans);
   // Class 0 is not a class: its stripes are empties_ and drained_ (a stripe of its own behind, if there is but one).
   (void)add_tree(spans / kChunkSpans, kChunkShift, Chunks::kTrees);
-  table_numbers_[5] = add_tree(spans, 0, Classes::kCount * settings_.stripes + 1);
+  table_numbers_[6] = add_tree(spans, 0, Classes::kCount * settings_.stripes + 1);
 }
 
 template <sync::Atomics A, class Config, os::PageSource Pages>
 void Arena<A, Config, Pages>::attach_tables(std::size_t spans) noexcept {
   const auto table = [&]<class T>(unsigned t, T*& to) { to = static_cast<T*>(space_.table(t)); };
   table(table_numbers_[0], span_class_);
-  table(table_numbers_[1], last_users_);
+  table(table_numbers_[1], span_hints_);
   table(table_numbers_[2], run_pages_);
   table(table_numbers_[3], spans_);
-  chunks_.attach(static_cast<Chunk<A>*>(space_.table(table_numbers_[4])),
-                 static_cast<Word*>(space_.table(table_numbers_[4] + 1)), spans / kChunkSpans);
+  table(table_numbers_[4], words_);
+  chunks_.attach(static_cast<Chunk<A>*>(space_.table(table_numbers_[5])),
+                 static_cast<Word*>(space_.table(table_numbers_[5] + 1)), spans / kChunkSpans);
   const std::size_t stripes = settings_.stripes;
   const std::size_t trees = Classes::kCount * stripes + 1;
-  Word* const words = static_cast<Word*>(space_.table(table_numbers_[5]));
+  Word* const words = static_cast<Word*>(space_.table(table_numbers_[6]));
   empties_.attach(words, trees, spans);
   drained_.attach(words + Classes::kCount * stripes, trees, spans);
   for (const SizeClass c : AllClasses<Classes>{}) {

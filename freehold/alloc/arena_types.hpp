@@ -49,6 +49,18 @@ class EndedThreads {
   typename A::template atomic<std::uint64_t> words_[kWords]{};
 };
 
+// How much a step of giving memory back may still do.
+struct Effort {
+  unsigned calls;
+  std::size_t bytes;
+  std::size_t reclaimed = 0;  // bytes of spans that became free ones, which the next step can give back
+  [[nodiscard]] bool left() const noexcept { return calls != 0 && bytes != 0; }
+  void spend(std::size_t n) noexcept {
+    calls -= calls != 0 ? 1 : 0;
+    bytes -= std::min(bytes, n);
+  }
+};
+
 // The memory orders of the hand-over of spans between classes, so that the model tests can weaken each.
 struct ArenaOrders {
   // seq_cst: release for threads that take the span's slots, and ordered against note_full()'s look into the set of empties

@@ -80,9 +80,8 @@ struct LiveClasses {
   std::uint64_t past_refills, past_drains;  // addresses of integers by class: of threads that have ended
   std::uint64_t span_count;                 // address of the number of spans
   std::uint64_t span_classes;               // address of a byte for each span: its class
-  std::uint64_t spans;                      // address of a record for each span
-  std::uint32_t span_stride;
-  std::uint32_t span_words;  // from a record's begin: words with a bit for each slot, set when free
+  std::uint64_t words;                      // address of the first span's: a bit for each slot, set when free
+  std::uint32_t span_stride;                // bytes of one span's words
   std::uint32_t span_bytes;
   std::uint32_t count;  // class 0 included
   std::uint32_t slot_bytes[kMostLiveClasses];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The arena's record of one span of 64 KiB that belongs to a size class: the free bits of its slots. Found by index from the
-// address. The span's class lies apart, in a dense table, since every free reads it; chunk_pool.hpp knows which spans are
-// free.
+// The arena's records of one span of 64 KiB that belongs to a size class, found by index from the address. They lie in
+// tables of their own: the span's class, which every free reads; its hints, of which a search reads many; the free bits of
+// its slots, where a word's place is its WordIndex; and the rest. chunk_pool.hpp knows which spans are free.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -24,14 +24,19 @@ struct PageHints {
   static constexpr std::uint64_t kDrained = std::uint64_t{1} << 33;  // the same by the last look for free pages
 };
 
-// Any thread.
-template <sync::Atomics A, unsigned kWords>
+// Any thread. A line each, since the threads that use neighbouring spans write there.
+template <sync::Atomics A>
 struct alignas(base::kCacheLine) Span {
   typename A::template atomic<std::uint64_t> summary;
   typename A::template atomic<std::uint64_t> page_hints;
-  // One bit a slot, set when free.
-  alignas(base::kCacheLine) typename A::template atomic<std::uint64_t> words[kWords];
 };
-static_assert(sizeof(Span<sync::NativeAtomics, 64>) == 576);
+
+// What a drain asks for each word that it gives back, in one line.
+template <sync::Atomics A>
+struct SpanHints {
+  typename A::template atomic<std::uint32_t> last_user;  // a LastUser
+  // 1: the span is in the set of drained, at rest. Clear although it is there: costs a look.
+  typename A::template atomic<std::uint32_t> is_drained;
+};
 
 }  // namespace freehold::alloc

@@ -157,7 +157,7 @@ class Engine {
       for (std::size_t i = 0; i < classes.size(); ++i) {
         const std::uint8_t c = classes[i];
         if (c == 0 || c >= layout.count || layout.slot_bytes[c] < kLeastSlotBytes) continue;
-        batches[c].push_back(layout.spans + (first + i) * layout.span_stride + layout.span_words);
+        batches[c].push_back(layout.words + (first + i) * layout.span_stride);
         if (batches[c].size() == kBatch && !count_spans(c, batches[c], to)) return false;
       }
     }

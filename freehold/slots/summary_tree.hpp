@@ -60,16 +60,6 @@ class SummaryTree {
     return (at(0, i >> 6, stripe).load(std::memory_order_seq_cst) & base::bit(i & 63)) != 0;
   }
 
-  // Where test() looks, for a caller that asks for many spans.
-  struct Leaves {
-    const Word* first;
-    std::size_t stride;
-    [[nodiscard]] bool test(std::uint32_t i) const noexcept {
-      return (first[(i >> 6) * stride].load(std::memory_order_seq_cst) >> (i & 63) & 1) != 0;
-    }
-  };
-  [[nodiscard]] Leaves leaves(unsigned stripe = 0) const noexcept { return {level_[0].first + stripe, stride_}; }
-
   // Whether the set looks empty, from the top word alone: one load, where find() would climb all levels to say so.
   [[nodiscard]] bool looks_empty(unsigned stripe = 0) const noexcept {
     return at(levels_ - 1, 0, stripe).load(std::memory_order_seq_cst) == 0;
