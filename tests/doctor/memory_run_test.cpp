@@ -3,11 +3,17 @@
 // is right is memory_faults/run.py's business.
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/cli/command.hpp"
@@ -137,6 +143,29 @@ TEST(DoctorMemory, NoProgramOrOneThatFails_IsRefusedInOneLine) {
   const Ended fails = freehold({"doctor", "--memory", "--", "false"});
   EXPECT_TRUE(fails.exited_with(2));
   EXPECT_TRUE(fails.err.starts_with("freehold: false fails as it is: exit code 1")) << fails.err;
+}
+
+// Another program fills a tmpfs during all runs; this one holds a few MiB, and none of that.
+TEST(DoctorMemory, FilesThatAnotherProgramWritesIntoTmpfs_AreNotTheProgramsOwn) {
+  const Folder folder;
+  std::atomic<bool> is_over = false;
+  std::jthread other([&] {
+    const std::string name = "/dev/shm/freehold-others-" + std::to_string(::getpid());
+    std::ofstream file(name, std::ios::binary);
+    std::filesystem::remove(name);
+    const std::string mebibyte(1 << 20, 'x');
+    for (int written = 0; written < 400 && !is_over; ++written) {
+      file << mebibyte << std::flush;
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+  });
+  const Ended ended = freehold(
+      {"doctor", "--memory", "--repeat", "2", "--allocators", "arenas", "--json", folder / "m.json", "--", built("keeps")});
+  is_over = true;
+  ASSERT_TRUE(ended.exited_with(0)) << ended.err;
+  const json report = json::parse(content_of(folder / "m.json"));
+  for (const json& trial : report.at("trials").at(0).at("trials")) EXPECT_EQ(trial.at("files_bytes"), 0) << trial;
+  EXPECT_EQ(report.at("verdict").at("cause"), "live-data") << ended.out;
 }
 
 // ---- the page and the gate

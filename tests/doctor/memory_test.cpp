@@ -67,16 +67,20 @@ TEST(FilesInTmpfs, Mappings_AreToldByTheirDeviceWhereverItIsMounted) {
   EXPECT_EQ(in_tmpfs, (std::vector<bool>{true, false, false, false, true}));
 }
 
-// Else it counts twice: as a file that is mapped, and as what the system's shared memory grew by.
+// Else it counts twice: as a file that is mapped, and as one that is written.
 TEST(FilesInTmpfs, MappedOnes_AreSharedMemoryOnce) {
   ProcessMemory process{1, {mapping(0x100000, 0x10000, "/run/state", 60'000, "rw-s")}, 0};
   process.mappings[0].is_in_tmpfs = true;
   const MemoryParts parts = parts_of(process, nullptr, nullptr, true);
   EXPECT_DOUBLE_EQ(parts[MemoryPart::kShared], 60'000);
   EXPECT_DOUBLE_EQ(parts[MemoryPart::kFiles], 0);
-  const auto trial = trial_of({{.at_s = 1, .processes = {process}, .shared_memory_bytes = 1'070'000}}, 1'000'000);
-  ASSERT_TRUE(trial);
-  EXPECT_DOUBLE_EQ(trial->files_bytes, 10'000) << "what is not mapped";
+  process.mappings[0].device = 42;
+  process.mappings[0].inode = 5;
+  const std::vector<FileInTmpfs> written{{.device = 42, .inode = 5, .bytes = 70'000},
+                                         {.device = 42, .inode = 6, .bytes = 8'000}};
+  EXPECT_DOUBLE_EQ(unmapped_bytes(written, {process, process}), 8'000) << "two processes map all of the first";
+  process.mappings[0].resident_bytes = 20'000;
+  EXPECT_DOUBLE_EQ(unmapped_bytes(written, {process, process}), 38'000);
 }
 
 TEST(WeightsOf, Moments_StandForTheTimeAroundThem) {

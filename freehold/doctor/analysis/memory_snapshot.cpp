@@ -53,7 +53,8 @@ std::optional<ResidentMapping> mapping_of(std::string_view line) {
   if (mapping.rights.size() != 4) return std::nullopt;
   live::next_word(line);  // offset
   mapping.device = device_of(live::next_word(line), kHex);
-  live::next_word(line);  // inode
+  const std::string_view inode = live::next_word(line);
+  std::from_chars(inode.data(), inode.data() + inode.size(), mapping.inode);
   line.remove_prefix(std::min(line.size(), line.find_first_not_of(' ')));
   mapping.name = line;
   return mapping;
@@ -103,6 +104,18 @@ void mark_files_in_tmpfs(std::vector<ResidentMapping>& mappings, TmpfsDevices& d
     }
     mapping.is_in_tmpfs = devices.tmpfs.contains(mapping.device);
   }
+}
+
+double unmapped_bytes(const std::vector<FileInTmpfs>& files, const std::vector<ProcessMemory>& processes) {
+  double sum = 0;
+  for (const FileInTmpfs& file : files) {
+    double mapped = 0;
+    for (const ProcessMemory& process : processes)
+      for (const ResidentMapping& mapping : process.mappings)
+        if (mapping.inode == file.inode && mapping.device == file.device) mapped += mapping.resident_bytes;
+    sum += std::max(0.0, file.bytes - mapped);
+  }
+  return sum;
 }
 
 std::vector<double> weights_of(const std::vector<MemorySnapshot>& snapshots) {

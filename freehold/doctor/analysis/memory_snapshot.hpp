@@ -16,7 +16,8 @@ struct ResidentMapping {
   std::string name;           // a path, "[heap]", or nothing
   double resident_bytes = 0;  // a page that several processes share counts for each by its part (Pss)
   std::uint64_t device = 0;   // of the file: the major number in the upper half, the minor one in the lower; 0: no file
-  bool is_in_tmpfs = false;   // the file, wherever that is mounted
+  std::uint64_t inode = 0;
+  bool is_in_tmpfs = false;  // the file, wherever that is mounted
 };
 
 struct ProcessMemory {
@@ -28,7 +29,7 @@ struct ProcessMemory {
 struct MemorySnapshot {
   double at_s = 0;  // CLOCK_MONOTONIC
   std::vector<ProcessMemory> processes;
-  double shared_memory_bytes = 0;  // of the whole system: files in tmpfs and shared mappings
+  double files_bytes = 0;  // of files in tmpfs that they wrote, as far as no process maps them
 
   // All that is resident, and the page tables for it.
   [[nodiscard]] double bytes() const;
@@ -46,6 +47,14 @@ struct TmpfsDevices {
 // that is not known yet.
 void mark_files_in_tmpfs(std::vector<ResidentMapping>& mappings, TmpfsDevices& devices,
                          const std::function<std::string()>& mountinfo);
+
+// A file in memory that a process has, or had, open for writing.
+struct FileInTmpfs {
+  std::uint64_t device = 0, inode = 0;  // as those of a mapping
+  double bytes = 0;                     // of its pages
+};
+// What of `files` none of `processes` maps: what they map is resident in them already.
+[[nodiscard]] double unmapped_bytes(const std::vector<FileInTmpfs>& files, const std::vector<ProcessMemory>& processes);
 
 // For how many seconds each of some moments stands: from the middle to the one before to the middle to the one after. The
 // sum is the time from the first to the last; of one moment, 1.

@@ -187,7 +187,7 @@ MemoryDoubt doubt_of(const MemoryExperiment& experiment, const MemoryVerdict& ve
   if (as_it_is.trials.size() < kLeastTrials) return MemoryDoubt::kTooFewTrials;
   if (experiment.record->dropped > 0) return MemoryDoubt::kRecordingIsCut;
   const double tolerance = std::max(kTolerance * verdict.mean_bytes, kTolerated);
-  const double files = std::ranges::min(all_of(as_it_is, &MemoryTrial::files_bytes));
+  const double files = median(all_of(as_it_is, &MemoryTrial::files_bytes));
   const double trials = median(all_of(as_it_is, &MemoryTrial::mean_bytes)) + files;
   // A run that is slower to reach its peak has another mean, and holds the same.
   const double peak = median(all_of(as_it_is, &MemoryTrial::peak_bytes)) - experiment.record->at_peak.sum();
@@ -240,7 +240,7 @@ std::string_view name_of(MemoryDoubt doubt) noexcept {
   __builtin_unreachable();
 }
 
-std::optional<MemoryTrial> trial_of(const std::vector<MemorySnapshot>& snapshots, double shared_before) {
+std::optional<MemoryTrial> trial_of(const std::vector<MemorySnapshot>& snapshots) {
   if (snapshots.empty()) return std::nullopt;
   const std::vector<double> weights = weights_of(snapshots);
   const double all = std::accumulate(weights.begin(), weights.end(), 0.0);
@@ -248,10 +248,9 @@ std::optional<MemoryTrial> trial_of(const std::vector<MemorySnapshot>& snapshots
   MemoryTrial trial;
   for (std::size_t i = 0; i < snapshots.size(); ++i) {
     const double bytes = snapshots[i].bytes(), share = weights[i] / all;
-    const double mapped = parts_of(snapshots[i], {}, {}, false)[MemoryPart::kShared];
     trial.mean_bytes += share * bytes;
     trial.peak_bytes = std::max(trial.peak_bytes, bytes);
-    trial.files_bytes += share * std::max(0.0, snapshots[i].shared_memory_bytes - shared_before - mapped);
+    trial.files_bytes += share * snapshots[i].files_bytes;
   }
   trial.end_bytes = snapshots.back().bytes();
   return trial;
@@ -293,8 +292,7 @@ MemoryRecord record_of(const std::vector<MemorySnapshot>& snapshots, const LiveH
 MemoryVerdict verdict_of(const MemoryExperiment& experiment) {
   MemoryVerdict verdict;
   const MemoryCell& as_it_is = experiment.cells.front();
-  // Files of other programs come and go: what was there in every run is this one's.
-  const double files = std::ranges::min(all_of(as_it_is, &MemoryTrial::files_bytes));
+  const double files = median(all_of(as_it_is, &MemoryTrial::files_bytes));
   const double seen = median(all_of(as_it_is, &MemoryTrial::mean_bytes)) + files;
   const double whole = experiment.record ? experiment.record->mean.sum() + files : seen;
   verdict.run_mean = of_runs(experiment.cells, &MemoryTrial::mean_bytes);

@@ -76,7 +76,7 @@ struct MemoryTrial {
   double mean_bytes = 0;  // over the time of the run
   double peak_bytes = 0;
   double end_bytes = 0;    // when it was seen last
-  double files_bytes = 0;  // in tmpfs, beside these: by how much the system's shared memory had grown, over the time
+  double files_bytes = 0;  // in tmpfs, that it wrote and did not map, over the time: beside these
   double wall_s = 0;
 };
 
@@ -132,7 +132,7 @@ struct MemoryVerdict {
 inline constexpr double kLittleBytes = 8.0 * (1 << 20);
 
 // Mean of a run, the peak, and the last: from its snapshots. None: nothing was seen.
-[[nodiscard]] std::optional<MemoryTrial> trial_of(const std::vector<MemorySnapshot>& snapshots, double shared_before);
+[[nodiscard]] std::optional<MemoryTrial> trial_of(const std::vector<MemorySnapshot>& snapshots);
 // What a recorded run held, by what was recorded of it. `snapshots` is not empty.
 [[nodiscard]] MemoryRecord record_of(const std::vector<MemorySnapshot>& snapshots, const LiveHistory& live, bool is_glibc);
 

@@ -182,7 +182,6 @@ void Attendance::report(Run& run) {
     run.hidden_share = memory_->hidden_share();
     run.hidden_child_share = memory_->hidden_child_share();
     run.left_processes = left_processes_;
-    run.shared_memory_before = memory_->shared_before();
   }
   if (watch_) {
     run.own_cpus = watch_->own_cpus();

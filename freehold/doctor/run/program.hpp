@@ -68,7 +68,6 @@ struct Run {
   double hidden_share = 0;             // of the looks at that: the program did not let them in
   double hidden_child_share = 0;       // or a child of it did not
   unsigned left_processes = 0;         // that ran on when it had ended by itself, if what it held was asked for
-  double shared_memory_before = 0;     // of the system's, when it began, in bytes; if that was asked for
 };
 
 // Runs it once. `seconds`: the deadline.

@@ -6,8 +6,7 @@
 
 FREEHOLD is the command, FOLDER holds the programs that the sources beside this file were built into; reasons.json says why each
 takes what it takes. An answer that is undecided is asked for again, up to --tries times in all; a wrong one is wrong at the first
-time: it is what a user would have believed. The programs mostly wait, so that several are asked about at the same time (--jobs);
-those of which the answer rests on the memory of the whole system (files in tmpfs) are asked about alone.
+time: it is what a user would have believed. The programs mostly wait, so that several are asked about at the same time (--jobs).
 Exit code: 0 no answer was wrong and at least --right-from of them right; 1 otherwise; 2 bad usage.
 """
 import argparse
@@ -25,7 +24,6 @@ sys.dont_write_bytecode = True
 from run import NO_ANSWER, UNDECIDED, print_matrix  # noqa: E402
 
 ALLOCATOR = {"rounding", "arenas", "caches", "free-pages", "holes"}
-ALONE = {"shared-memory"}
 
 
 def ask(options, program):
@@ -86,12 +84,9 @@ def main():
     if options.only:
         cases = [case for case in cases if case["program"] in options.only]
 
-    alone = [case for case in cases if case["expected"] in ALONE]
-    together = [case for case in cases if case["expected"] not in ALONE]
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        causes = list(pool.map(lambda case: answer(options, case), together))
-    causes += [answer(options, case) for case in alone]
-    asked = [(case["expected"], cause) for case, cause in zip(together + alone, causes)]
+        causes = list(pool.map(lambda case: answer(options, case), cases))
+    asked = [(case["expected"], cause) for case, cause in zip(cases, causes)]
     counts = collections.Counter(asked)
     right = sum(expected == found for expected, found in asked)
     wrong = [(expected, found) for expected, found in asked if found not in (expected, UNDECIDED, NO_ANSWER)]
