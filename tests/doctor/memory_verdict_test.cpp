@@ -180,6 +180,49 @@ TEST_F(VerdictOfMemory, MeasuresThatDisagree_AreUndecided) {
   EXPECT_EQ(doubt(), MemoryDoubt::kNothingRecorded);
 }
 
+// What threads of chance leave free differs from run to run; what is live does not.
+TEST_F(VerdictOfMemory, RecordedRunWithOtherFreeMemory_IsSettledByTheOtherRuns) {
+  live(5);
+  hold_free(10);
+  record().heap_bytes = 15 * kMiB;
+  record().at_peak = record().mean;
+  const auto runs_of = [](double mebibytes, double heap) {
+    std::vector<MemoryTrial> trials;
+    for (const double off : {-1.0, 0.0, 1.0})
+      trials.push_back(
+          {.mean_bytes = (mebibytes + off) * kMiB, .peak_bytes = mebibytes * kMiB, .heap_bytes = (heap + off) * kMiB});
+    return trials;
+  };
+  for (const auto treatment : {MemoryTreatment::kOneArena, MemoryTreatment::kNoCaches, MemoryTreatment::kTrimmed})
+    treat(treatment, 0);
+  for (MemoryCell& cell : experiment_.cells) cell.trials = runs_of(40, 40);
+  EXPECT_EQ(verdict().doubt, MemoryDoubt::kRecordingDiffers) << "nothing saves it: it may be live";
+  experiment_.cells[1].trials = runs_of(12, 12);  // with one arena
+  MemoryVerdict verdict = this->verdict();
+  EXPECT_EQ(verdict.cause, MemoryCause::kArenas) << name_of(verdict.doubt);
+  EXPECT_NEAR(verdict.mean_bytes, 40 * kMiB, 1);
+  EXPECT_NEAR(verdict.parts.sum(), verdict.mean_bytes, 1);
+  EXPECT_NEAR(verdict.parts[MemoryPart::kLive], 5 * kMiB, 1);
+  record().at_peak.free_bytes = 35 * kMiB;  // its peak was as high, and shorter
+  EXPECT_EQ(this->verdict().cause, MemoryCause::kArenas) << name_of(this->verdict().doubt);
+  record().at_peak = record().mean;
+  // Memory that is not malloc's differs: nothing settles that.
+  experiment_.cells[0].trials = runs_of(40, 15);
+  EXPECT_EQ(this->verdict().doubt, MemoryDoubt::kRecordingDiffers);
+  // The recorded run held more, and more of it free.
+  record().mean.free_bytes = 45 * kMiB;
+  record().heap_bytes = 50 * kMiB;
+  record().at_peak = record().mean;
+  experiment_.cells[0].trials = runs_of(30, 30);
+  verdict = this->verdict();
+  EXPECT_EQ(verdict.cause, MemoryCause::kArenas) << name_of(verdict.doubt);
+  EXPECT_NEAR(verdict.mean_bytes, 30 * kMiB, 1);
+  // Less than was live in it: the runs did not do the same.
+  experiment_.cells[0].trials = runs_of(2, 2);
+  record().mean[MemoryPart::kLive] = 20 * kMiB;
+  EXPECT_NE(this->verdict().doubt, MemoryDoubt::kNone);
+}
+
 // Thousands of made-up programs: whatever the figures, the parts add up to the whole, the allocator is never blamed where
 // half of the memory is live, and a verdict that blames it has a part of malloc's that is greater than the live data.
 TEST_F(VerdictOfMemory, AnyExperiment_NeverBlamesTheAllocatorForLiveData) {

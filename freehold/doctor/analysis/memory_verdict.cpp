@@ -182,16 +182,32 @@ double leak_share_of(const MemoryRecord& record) {
   return std::min(1.0, sum / record.mean_live);
 }
 
-MemoryDoubt doubt_of(const MemoryExperiment& experiment, const MemoryVerdict& verdict) {
+bool differ(double one, double other, double whole) {
+  return std::abs(one - other) > std::max(kTolerance * whole, kTolerated);
+}
+// The recorded run held another amount than the others: a run that is slower to reach its peak has another mean, and holds
+// the same.
+bool recorded_differs(const MemoryExperiment& experiment, double whole, double seen) {
+  const double peak = median(all_of(experiment.cells.front(), &MemoryTrial::peak_bytes));
+  return differ(seen, whole, whole) && differ(peak, experiment.record->at_peak.sum(), whole);
+}
+
+// What malloc held free in the other runs, if the recorded run differs by that. What is live depends on the program alone.
+// More than in the recorded run counts only where a treatment saves half of it: else it may have been live.
+double settled_free_bytes(const MemoryExperiment& experiment, const std::vector<MemoryFix>& fixes) {
+  const MemoryRecord& record = *experiment.record;
+  const double more = median(all_of(experiment.cells.front(), &MemoryTrial::heap_bytes)) - record.heap_bytes;
+  const bool is_saved = std::ranges::any_of(
+      fixes, [more](const MemoryFix& fix) { return !fix.failed && fix.saved.low > 0 && fix.saved.value >= more / 2; });
+  return more > 0 && !is_saved ? record.mean.free_bytes : std::max(0.0, record.mean.free_bytes + more);
+}
+
+MemoryDoubt doubt_of(const MemoryExperiment& experiment, const MemoryVerdict& verdict, double seen) {
   const MemoryCell& as_it_is = experiment.cells.front();
   if (as_it_is.trials.size() < kLeastTrials) return MemoryDoubt::kTooFewTrials;
   if (experiment.record->dropped > 0) return MemoryDoubt::kRecordingIsCut;
   const double tolerance = std::max(kTolerance * verdict.mean_bytes, kTolerated);
-  const double files = median(all_of(as_it_is, &MemoryTrial::files_bytes));
-  const double trials = median(all_of(as_it_is, &MemoryTrial::mean_bytes)) + files;
-  // A run that is slower to reach its peak has another mean, and holds the same.
-  const double peak = median(all_of(as_it_is, &MemoryTrial::peak_bytes)) - experiment.record->at_peak.sum();
-  if (std::abs(trials - verdict.mean_bytes) > tolerance && std::abs(peak) > tolerance) return MemoryDoubt::kRecordingDiffers;
+  if (recorded_differs(experiment, verdict.mean_bytes, seen)) return MemoryDoubt::kRecordingDiffers;
   if (experiment.record->mean_live - verdict.parts.untouched_bytes - verdict.parts[MemoryPart::kLive] > tolerance)
     return MemoryDoubt::kLiveExceeds;
   for (const MemoryFix& fix : verdict.fixes)
@@ -240,7 +256,7 @@ std::string_view name_of(MemoryDoubt doubt) noexcept {
   __builtin_unreachable();
 }
 
-std::optional<MemoryTrial> trial_of(const std::vector<MemorySnapshot>& snapshots) {
+std::optional<MemoryTrial> trial_of(const std::vector<MemorySnapshot>& snapshots, bool is_glibc) {
   if (snapshots.empty()) return std::nullopt;
   const std::vector<double> weights = weights_of(snapshots);
   const double all = std::accumulate(weights.begin(), weights.end(), 0.0);
@@ -251,6 +267,7 @@ std::optional<MemoryTrial> trial_of(const std::vector<MemorySnapshot>& snapshots
     trial.mean_bytes += share * bytes;
     trial.peak_bytes = std::max(trial.peak_bytes, bytes);
     trial.files_bytes += share * snapshots[i].files_bytes;
+    trial.heap_bytes += share * parts_of(snapshots[i], {}, {}, is_glibc).free_bytes;  // nothing is known to be live
   }
   trial.end_bytes = snapshots.back().bytes();
   return trial;
@@ -263,7 +280,9 @@ MemoryRecord record_of(const std::vector<MemorySnapshot>& snapshots, const LiveH
   double peak = -1, most = 0;
   for (std::size_t i = 0; i < snapshots.size(); ++i) {
     const MemoryParts parts = parts_of(snapshots[i], live.at[i], live.seen, is_glibc);
-    record.mean.add(parts, all > 0 ? weights[i] / all : 1.0 / static_cast<double>(snapshots.size()));
+    const double share = all > 0 ? weights[i] / all : 1.0 / static_cast<double>(snapshots.size());
+    record.mean.add(parts, share);
+    record.heap_bytes += share * parts_of(snapshots[i], {}, {}, is_glibc).free_bytes;
     if (parts.sum() > peak) record.at_peak = parts;
     most = std::max(most, parts.sum() + parts.untouched_bytes);
     peak = std::max(peak, parts.sum());
@@ -294,7 +313,7 @@ MemoryVerdict verdict_of(const MemoryExperiment& experiment) {
   const MemoryCell& as_it_is = experiment.cells.front();
   const double files = median(all_of(as_it_is, &MemoryTrial::files_bytes));
   const double seen = median(all_of(as_it_is, &MemoryTrial::mean_bytes)) + files;
-  const double whole = experiment.record ? experiment.record->mean.sum() + files : seen;
+  double whole = experiment.record ? experiment.record->mean.sum() + files : seen;
   verdict.run_mean = of_runs(experiment.cells, &MemoryTrial::mean_bytes);
   verdict.run_peak = of_runs(experiment.cells, &MemoryTrial::peak_bytes);
   const Spread common = common_spread_of(experiment.cells, &MemoryTrial::mean_bytes);
@@ -312,14 +331,17 @@ MemoryVerdict verdict_of(const MemoryExperiment& experiment) {
     return verdict;
   }
   const MemoryRecord& record = *experiment.record;
-  verdict.parts = divided(record.mean, {.by_one_arena = saved_by(experiment, verdict.fixes, MemoryTreatment::kOneArena),
-                                        .without_caches = saved_by(experiment, verdict.fixes, MemoryTreatment::kNoCaches),
-                                        .by_trimming = saved_by(experiment, verdict.fixes, MemoryTreatment::kTrimmed)});
+  MemoryParts mean = record.mean;
+  if (differ(seen, whole, whole)) mean.free_bytes = settled_free_bytes(experiment, verdict.fixes);
+  whole = verdict.mean_bytes = mean.sum() + files;
+  verdict.parts = divided(mean, {.by_one_arena = saved_by(experiment, verdict.fixes, MemoryTreatment::kOneArena),
+                                 .without_caches = saved_by(experiment, verdict.fixes, MemoryTreatment::kNoCaches),
+                                 .by_trimming = saved_by(experiment, verdict.fixes, MemoryTreatment::kTrimmed)});
   verdict.is_divided = is_divided(experiment);
   verdict.parts[MemoryPart::kShared] += files;
   verdict.at_peak = divided_like(record.at_peak, verdict.parts);
   verdict.leak_share = leak_share_of(record);
-  verdict.doubt = doubt_of(experiment, verdict);
+  verdict.doubt = doubt_of(experiment, verdict, seen);
   if (whole < kLittleBytes && seen < kLittleBytes) {
     verdict.cause = MemoryCause::kLittle;  // whatever it is
     verdict.doubt = record.dropped > 0 ? MemoryDoubt::kRecordingIsCut : MemoryDoubt::kNone;

@@ -5,7 +5,8 @@
 //   1. What was resident over the recorded run is divided by its owners (memory_parts.hpp).
 //   2. What malloc holds free is divided by experiment: what one arena, no caches and trimming save, if it is beyond chance.
 //   3. The cause is the greatest part, if it is great enough; live data is never the allocator's doing.
-//   4. Where the measures do not agree, there is no cause.
+//   4. Where the recorded run held another amount free than the others, theirs counts: chance decides what stays free.
+//   5. Where the measures do not agree, there is no cause.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -77,6 +78,7 @@ struct MemoryTrial {
   double peak_bytes = 0;
   double end_bytes = 0;    // when it was seen last
   double files_bytes = 0;  // in tmpfs, that it wrote and did not map, over the time: beside these
+  double heap_bytes = 0;   // of these: in glibc's heap and arenas, over the time
   double wall_s = 0;
 };
 
@@ -89,6 +91,7 @@ struct MemoryCell {
 // Of the run that was recorded.
 struct MemoryRecord {
   MemoryParts mean, at_peak;  // of what was resident; free bytes not divided yet
+  double heap_bytes = 0;      // as those of a MemoryTrial
   double mean_live = 0, peak_live = 0, end_live = 0;
   double mean_largest_block = 0;
   std::uint64_t dropped = 0;  // records that found no room
@@ -132,7 +135,7 @@ struct MemoryVerdict {
 inline constexpr double kLittleBytes = 8.0 * (1 << 20);
 
 // Mean of a run, the peak, and the last: from its snapshots. None: nothing was seen.
-[[nodiscard]] std::optional<MemoryTrial> trial_of(const std::vector<MemorySnapshot>& snapshots);
+[[nodiscard]] std::optional<MemoryTrial> trial_of(const std::vector<MemorySnapshot>& snapshots, bool is_glibc);
 // What a recorded run held, by what was recorded of it. `snapshots` is not empty.
 [[nodiscard]] MemoryRecord record_of(const std::vector<MemorySnapshot>& snapshots, const LiveHistory& live, bool is_glibc);
 

@@ -103,7 +103,7 @@ class MemoryRuns {
   }
 
   void add_trial(std::size_t cell, const Run& run) {
-    auto trial = trial_of(run.memory);
+    auto trial = trial_of(run.memory, result_.experiment.is_glibc);
     if (!trial) return;
     trial->wall_s = run.trial.wall_s;
     cells()[cell].trials.push_back(*trial);
