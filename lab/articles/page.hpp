@@ -5,7 +5,7 @@
 #include <string>
 
 #include "cli/report/page.hpp"
-#include "lab/assets.hpp"
+#include "lab/experiment/assets.hpp"
 
 namespace freehold::cli::articles {
 

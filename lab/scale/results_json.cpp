@@ -3,7 +3,7 @@
 
 #include "cli/report/json.hpp"
 #include "cli/report/page.hpp"
-#include "lab/assets.hpp"
+#include "lab/experiment/assets.hpp"
 #include "lab/scale/experiment.hpp"
 
 namespace freehold::cli::scale {

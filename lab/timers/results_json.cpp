@@ -4,7 +4,7 @@
 #include "cli/report/json.hpp"
 #include "cli/report/page.hpp"
 #include "cli/support/statistics.hpp"
-#include "lab/assets.hpp"
+#include "lab/experiment/assets.hpp"
 #include "lab/timers/experiment.hpp"
 
 namespace freehold::cli::timers {
