@@ -16,7 +16,7 @@
 
 namespace freehold::alloc {
 
-inline constexpr std::uint32_t kLiveVersion = 2;
+inline constexpr std::uint32_t kLiveVersion = 3;
 inline constexpr std::uint32_t kMostLiveEntries = 32;
 inline constexpr std::size_t kLiveAlignment = 64;
 inline constexpr std::size_t kMostLiveClasses = 96;
