@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Blocks with a mapping of their own: large ones, those aligned beyond a chunk, or moved out of the arena by realloc.
 //
-// They are found by address in a hash table. Freed mappings are kept while the budget allows, the latest ones: the next
-// block takes one of about its size, or a part of a larger one, or makes a smaller one grow, so that only the pages that are
+// They are found by address in a hash table. Freed mappings are kept while the budget allows, the latest ones, and mostly
+// whole: the next block takes one of up to twice its size, or makes a shorter one grow, so that only the pages that are
 // missing come from the system. Blocks and kept mappings grow by mremap: nothing is copied and held twice.
 //
 //   Invariant: live_bytes() is the sum of the mappings in the table. None smaller than a chunk is made once there are
@@ -139,7 +139,8 @@ class DirectBlocks {
   // `counted`: bytes of it that the budget knows of. A block that is taken out stays in the budget until it is freed.
   void* insert(Record* record, const Record& value, std::size_t counted = 0) noexcept;
   [[nodiscard]] Record* remove(std::uintptr_t block) noexcept;
-  [[nodiscard]] Kept take_kept(std::size_t bytes) noexcept;
+  [[nodiscard]] Kept* best_kept(std::size_t bytes) noexcept;
+  [[nodiscard]] Kept take_kept(std::size_t bytes, std::size_t least) noexcept;
   [[nodiscard]] Kept reuse(std::size_t bytes, bool& zero, std::uint64_t now) noexcept;
   [[nodiscard]] Kept take_oldest(std::uint64_t before) noexcept {
     const sync::Guard guard(lock_);
@@ -147,7 +148,6 @@ class DirectBlocks {
   }
   [[nodiscard]] Kept take_oldest_locked(std::uint64_t before) noexcept;
   [[nodiscard]] std::span<Kept> kept() noexcept { return {kept_, kept_count_.load(std::memory_order_relaxed)}; }
-  [[nodiscard]] Kept take_kept_with_room(std::size_t bytes) noexcept;
   [[nodiscard]] Kept take_out(Kept& kept) noexcept;
   void change_kept(std::int64_t count, std::int64_t bytes) noexcept;
   [[nodiscard]] bool keep(std::uintptr_t mapping, std::size_t bytes, std::uint64_t now) noexcept;
@@ -162,7 +162,7 @@ class DirectBlocks {
   Record** buckets_ = nullptr;
   std::size_t bucket_count_ = 0, bucket_bytes_ = 0;
   std::size_t count_ = 0;
-  Kept kept_[kMaxKept]{};
+  Kept kept_[kMaxKept]{};        // the oldest first
   std::size_t ended_bytes_ = 0;  // of mappings that ended lately and are not regretted yet
   std::uint64_t ended_at_ = 0;   // milliseconds, the last of them
   Counter live_bytes_{0}, kept_bytes_{0}, kept_count_{0}, small_{0};  // written under the lock

@@ -87,18 +87,27 @@ BlockPlace DirectBlocks<A, Config, Pages>::around(const void* address) noexcept 
 
 // ---- kept mappings ----------------------------------------------------------------------------------------------------
 
-// Out of what is kept: a mapping of `bytes` and at most half more; else the front of the least that is longer; else the
-// longest of all, which is too short.
+// The shortest mapping that is not shorter; else the longest; null: none is kept. Under the lock.
 template <sync::Atomics A, class Config, os::PageSource Pages>
-typename DirectBlocks<A, Config, Pages>::Kept DirectBlocks<A, Config, Pages>::take_kept(std::size_t bytes) noexcept {
-  if (!keeps_some()) return {};
-  const sync::Guard guard(lock_);
+typename DirectBlocks<A, Config, Pages>::Kept* DirectBlocks<A, Config, Pages>::best_kept(std::size_t bytes) noexcept {
   Kept* best = nullptr;
   for (Kept& k : kept())
     if (best == nullptr || (best->bytes < bytes ? k.bytes > best->bytes : k.bytes >= bytes && k.bytes < best->bytes))
       best = &k;
-  if (best == nullptr) return {};
-  if (best->bytes <= bytes + bytes / 2) return take_out(*best);
+  return best;
+}
+
+// Out of what is kept: a mapping of `bytes` and at most twice as long; else the longest of all, if it has `least` bytes. If
+// that is 0, rather the front of a longer one.
+template <sync::Atomics A, class Config, os::PageSource Pages>
+typename DirectBlocks<A, Config, Pages>::Kept DirectBlocks<A, Config, Pages>::take_kept(std::size_t bytes,
+                                                                                        std::size_t least) noexcept {
+  if (!keeps_some()) return {};
+  const sync::Guard guard(lock_);
+  Kept* const best = best_kept(bytes);
+  if (best == nullptr || best->bytes < least) return {};
+  if (best->bytes / 2 <= bytes) return take_out(*best);
+  if (least != 0) return {};
   const Kept front = {best->mapping, bytes, best->freed_at};
   best->mapping += bytes;
   best->bytes -= bytes;
@@ -106,23 +115,13 @@ typename DirectBlocks<A, Config, Pages>::Kept DirectBlocks<A, Config, Pages>::ta
   return front;
 }
 
-// The shortest kept mapping that is not shorter, nor more than twice as long; none: there is no such mapping.
-template <sync::Atomics A, class Config, os::PageSource Pages>
-typename DirectBlocks<A, Config, Pages>::Kept DirectBlocks<A, Config, Pages>::take_kept_with_room(
-    std::size_t bytes) noexcept {
-  if (!keeps_some()) return {};
-  const sync::Guard guard(lock_);
-  Kept* best = nullptr;
-  for (Kept& k : kept())
-    if (k.bytes >= bytes && k.bytes / 2 <= bytes && (best == nullptr || k.bytes < best->bytes)) best = &k;
-  return best == nullptr ? Kept{} : take_out(*best);
-}
-
 // A mapping of at least `bytes` out of one that is kept; none: there is none, or the system refuses.
 template <sync::Atomics A, class Config, os::PageSource Pages>
 typename DirectBlocks<A, Config, Pages>::Kept DirectBlocks<A, Config, Pages>::reuse(std::size_t bytes, bool& zero,
                                                                                     std::uint64_t now) noexcept {
-  const Kept k = take_kept(bytes);
+  // Mappings shorter than a chunk stay whole and about as long as they are, so that blocks end where others ended. Of longer
+  // ones the pages that are used again are worth more than those that are touched for the first time.
+  const Kept k = take_kept(bytes, is_small(bytes) ? bytes - bytes / 4 : 0);
   regret_if_soon(bytes - std::min(bytes, k.bytes), now);
   if (k.bytes >= bytes) {
     zero = false;
@@ -142,16 +141,15 @@ typename DirectBlocks<A, Config, Pages>::Kept DirectBlocks<A, Config, Pages>::re
 template <sync::Atomics A, class Config, os::PageSource Pages>
 typename DirectBlocks<A, Config, Pages>::Kept DirectBlocks<A, Config, Pages>::take_oldest_locked(
     std::uint64_t before) noexcept {
-  Kept* oldest = nullptr;
-  for (Kept& k : kept())
-    if (k.freed_at <= before && (oldest == nullptr || k.freed_at < oldest->freed_at)) oldest = &k;
-  return oldest == nullptr ? Kept{} : take_out(*oldest);
+  const std::span<Kept> all = kept();
+  return all.empty() || all.front().freed_at > before ? Kept{} : take_out(all.front());
 }
 
 // Under the lock.
 template <sync::Atomics A, class Config, os::PageSource Pages>
 typename DirectBlocks<A, Config, Pages>::Kept DirectBlocks<A, Config, Pages>::take_out(Kept& kept) noexcept {
-  const Kept found = std::exchange(kept, this->kept().back());
+  const Kept found = kept;
+  std::move(&kept + 1, &this->kept().back() + 1, &kept);
   change_kept(-1, -static_cast<std::int64_t>(found.bytes));
   return found;
 }
@@ -321,7 +319,7 @@ void* DirectBlocks<A, Config, Pages>::adopt(void* content, std::size_t bytes, st
   Record* const record = new_record();
   if (record == nullptr) return nullptr;
   // A kept mapping has its pages, and what it is too long is room to grow: by copying all of that is taken.
-  if (const Kept k = take_kept_with_room(new_bytes); k.bytes != 0) {
+  if (const Kept k = take_kept(new_bytes, new_bytes); k.bytes != 0) {
     std::memcpy(reinterpret_cast<void*>(k.mapping), content, bytes);
     return insert(record, {nullptr, k.mapping, k.bytes, new_bytes});
   }

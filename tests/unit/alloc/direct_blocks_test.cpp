@@ -74,43 +74,65 @@ TEST(DirectBlocks, Table_GrowsAndEveryBlockIsFound) {
 
 TEST(DirectBlocks, Kept_LongerOne_IsTakenWholeOrInPart) {
   TestBlocks blocks;
-  auto* const kept = static_cast<char*>(blocks.allocate(18 * kPage));
+  void* const in_use = blocks.allocate(64 * kMiB);  // so that much may be kept
+  auto* const kept = static_cast<char*>(blocks.allocate(4 * kMiB));
   blocks.free(kept);
   const auto maps = blocks.pages.calls(FakePages::kMap);
-  void* const half = blocks.allocate(9 * kPage);
-  EXPECT_EQ(half, kept) << "more than half of it would be wasted: only its front";
-  EXPECT_EQ(blocks->kept_bytes(), 9 * kPage);
+  void* const third = blocks.allocate(kMiB + kPage);
+  EXPECT_EQ(third, kept) << "more than half of it would be wasted: only its front";
+  EXPECT_EQ(blocks->kept_bytes(), 3 * kMiB - kPage);
   EXPECT_TRUE(blocks.check());
-  void* const rest = blocks.allocate(6 * kPage);
-  EXPECT_EQ(rest, kept + 9 * kPage) << "whole";
+  void* const rest = blocks.allocate(3 * kMiB / 2);
+  EXPECT_EQ(rest, kept + kMiB + kPage) << "whole";
   EXPECT_FALSE(blocks->keeps_some());
   EXPECT_EQ(blocks.pages.calls(FakePages::kMap), maps);
-  for (void* block : {half, rest}) blocks.free(block);
+  for (void* block : {third, rest, in_use}) blocks.free(block);
+  EXPECT_TRUE(blocks.check());
+}
+
+// Blocks in pieces of it would end elsewhere each time, until each of its pages was touched.
+TEST(DirectBlocks, Kept_ShorterThanAChunk_StaysWhole) {
+  TestBlocks blocks;
+  void* const kept = blocks.allocate(18 * kPage);
+  blocks.free(kept);
+  void* const shorter = blocks.allocate(8 * kPage);
+  void* const longer = blocks.allocate(25 * kPage);
+  EXPECT_EQ(blocks->kept_bytes(), 18 * kPage) << "neither took a piece, nor made it much longer";
+  EXPECT_EQ(blocks.pages.calls(FakePages::kRemap), 0U);
+  void* const half = blocks.allocate(9 * kPage);
+  EXPECT_EQ(half, kept);
+  EXPECT_FALSE(blocks->keeps_some());
+  for (void* block : {shorter, longer, half}) blocks.free(block);
+  EXPECT_EQ(blocks.allocate(17 * kPage), kept) << "the shortest of those that fit";
+  EXPECT_NE(blocks.allocate(30 * kPage), nullptr);
+  EXPECT_EQ(blocks.pages.calls(FakePages::kRemap), 1U) << "most of its pages were there";
   EXPECT_TRUE(blocks.check());
 }
 
 TEST(DirectBlocks, Kept_ShorterOne_GrowsAndReadsAsZeroIfAsked) {
   for (const bool zeroed : {false, true}) {
     TestBlocks blocks;
+    void* const in_use = blocks.allocate(64 * kMiB);  // so that much may be kept
     void* const kept = blocks.allocate(10 * kPage);
     std::memset(kept, 7, 10 * kPage);
     blocks.free(kept);
     const auto maps = blocks.pages.calls(FakePages::kMap);
     bool zero = zeroed;
-    auto* const block = static_cast<unsigned char*>(blocks->allocate(40 * kPage, 1, zero, blocks.now));
+    auto* const block = static_cast<unsigned char*>(blocks->allocate(kMiB + 40 * kPage, 1, zero, blocks.now));
     EXPECT_EQ(blocks.pages.calls(FakePages::kMap), maps);
     EXPECT_EQ(zero, zeroed);
     EXPECT_EQ(all_zero(block, 10 * kPage), zeroed);
-    EXPECT_TRUE(all_zero(block + 10 * kPage, 30 * kPage));
-    EXPECT_EQ(blocks->live_bytes(), 40 * kPage);
+    EXPECT_TRUE(all_zero(block + 10 * kPage, kMiB + 30 * kPage));
+    EXPECT_EQ(blocks->live_bytes(), 65 * kMiB + 40 * kPage);
     EXPECT_TRUE(blocks.check());
     blocks.pages.fail(1, 1, FakePages::kRemap);
     blocks.free(block);
     bool fresh = zeroed;
-    void* const other = blocks->allocate(90 * kPage, 1, fresh, blocks.now);
+    void* const other = blocks->allocate(2 * kMiB, 1, fresh, blocks.now);
     EXPECT_NE(other, nullptr) << "the system refuses to make it longer";
     EXPECT_TRUE(fresh);
     EXPECT_FALSE(blocks->keeps_some());
+    blocks.free(in_use);
     EXPECT_TRUE(blocks.check());
   }
 }
