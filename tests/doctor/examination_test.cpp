@@ -2,7 +2,13 @@
 // An examination: the runs that fit into its time, how each of them is launched, and the outcome.
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
 
 #include "freehold/doctor/analysis/attribution.hpp"
 #include "freehold/doctor/analysis/work_growth.hpp"
@@ -267,6 +273,26 @@ TEST(Examination, Budget_HoldsForASlowProgram) {
   const Outcome outcome = examine(request, quiet_caller());
   EXPECT_LT(now_s() - begin, 3);
   EXPECT_FALSE(outcome.experiment.cells.empty());
+}
+
+// The shim of a version manager starts slowly, and executes a runtime that has an allocator. What the first run leaves no
+// time for is not run: neither what counts that allocator's calls nor what records the program without it.
+TEST(Examination, FirstRunTookTheBudget_NothingElseIsRun) {
+  const std::string runs = testing::TempDir() + "freehold-runs-" + std::to_string(::getpid());
+  Request request =
+      request_of({"/bin/sh", "-c", "echo x >> " + runs + "; LD_PRELOAD=" FREEHOLD_PYTHON_NAMES " exec sleep 5.6"});
+  request.settings.rounds = 0;
+  request.settings.budget_s = 6;
+  Caller caller = quiet_caller();
+  caller.tools = [](const std::set<std::string>& files) {
+    EXPECT_TRUE(files.contains(FREEHOLD_PYTHON_NAMES));
+    return Tools{.variants = {{.treatment = Treatment::kNone, .name = "system", .preload = {}}}, .probe = "/nonexistent.so"};
+  };
+  const Outcome outcome = examine(request, caller);
+  ASSERT_EQ(outcome.own_allocators.size(), 1U) << "else there is nothing more to run";
+  std::ifstream in(runs);
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(in), {}), "x\n");
+  std::filesystem::remove(runs);
 }
 
 TEST_F(OfTwo, OpenVerdict_WhatDecidesIsRunAgain) {

@@ -87,6 +87,12 @@ class Examination {
     return settings().budget_s > 0 ? share * settings().budget_s : without_budget;
   }
 
+  // A run that is no trial gets its share, and no more than the runs before it have left: a slow starter may have taken all.
+  [[nodiscard]] double time_for(double share, double without_budget) const {
+    const double left_s = budget_or(kRunsShare, kFirstTimeout_s) - (settings().budget_s > 0 ? now_s() - began_s_ : 0);
+    return std::min(budget_or(share, without_budget), left_s);
+  }
+
   void describe_machine() {
     Experiment& facts = experiment();
     facts.parallelism = settings().parallelism;
@@ -200,7 +206,7 @@ class Examination {
   }
 
   void find_own_allocators(const Run& first) {
-    const double most_s = budget_or(kCountingShare, kCounting_s);
+    const double most_s = time_for(kCountingShare, kCounting_s);
     const auto run = [this](double seconds) {
       show({.kind = Activity::Kind::kCountAllocations});
       return perform(experiment().variants.front(), sweep_.back(), seconds, "");
@@ -209,14 +215,15 @@ class Examination {
     std::error_code ignored;
     files.insert(fs::canonical(request_.program, ignored).string());  // of a short run nothing else may have been seen
     outcome_.own_allocators = own_allocators_of(files, run, std::min(most_s, kTimeout * first_elapsed_s_ + kLeastTimeout_s));
-    record_switched(std::min(budget_or(kSwitchedShare, kFirstTimeout_s), kTimeout * first_elapsed_s_));
+    record_switched();
   }
 
   // What the probe sees of a program that leaves all to malloc is all that it allocates.
-  void record_switched(double timeout_s) {
+  void record_switched() {
     if (tools_.probe.empty() || settings().server.used()) return;
     for (const OwnAllocator& own : outcome_.own_allocators) {
-      if (own.use_malloc.empty() || interrupted()) continue;
+      const double timeout_s = std::min(time_for(kSwitchedShare, kFirstTimeout_s), kTimeout * first_elapsed_s_);
+      if (own.use_malloc.empty() || interrupted() || timeout_s <= 0) continue;
       Variant with = experiment().variants.front();
       const std::size_t equals = own.use_malloc.find('=');
       with.environment.emplace_back(own.use_malloc.substr(0, equals), own.use_malloc.substr(equals + 1));

@@ -68,7 +68,7 @@ std::vector<OwnAllocator> own_allocators_of(const std::set<std::string>& files, 
   const bool is_countable = std::ranges::any_of(
       own, [](const OwnMalloc& one) { return !one.is_reached && !one.use_malloc && !one.functions.empty(); });
   if (!is_countable) return all;
-  const std::string why = count(all, own, files, run, seconds);
+  const std::string why = seconds > 0 ? count(all, own, files, run, seconds) : "the first run left no time for it";
   for (OwnAllocator& one : all) {
     if (!one.reached && one.use_malloc.empty()) one.why_not_counted = why;
   }
