@@ -219,6 +219,10 @@ std::string doubt_text(const MemoryDiagnosis& diagnosis) {
       return "most of it is free in malloc, and where was not tried; ask without --allocators, or add arenas,caches,trimmed "
              "to "
              "the list";
+    case MemoryDoubt::kMaySave:
+      return "most of it is free in malloc, and a setting of glibc's may give it back, but the runs differ too much to say "
+             "so; "
+             "give it a longer --budget, or --repeat 5";
   }
   __builtin_unreachable();
 }

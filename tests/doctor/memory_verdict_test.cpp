@@ -90,6 +90,22 @@ TEST_F(VerdictOfMemory, FreeMemoryThatNothingWasTriedOn_IsNotCalledHoles) {
   EXPECT_EQ(verdict().cause, MemoryCause::kHoles);
 }
 
+// All runs with one arena held less, and too few of them to say so: what remains is not called holes for that.
+TEST_F(VerdictOfMemory, TreatmentThatMaySaveMostOfIt_IsNotCalledHoles) {
+  live(5);
+  hold_free(40);
+  for (const auto treatment : {MemoryTreatment::kOneArena, MemoryTreatment::kNoCaches, MemoryTreatment::kTrimmed})
+    treat(treatment, treatment == MemoryTreatment::kOneArena ? 30 : 0);
+  ASSERT_EQ(verdict().cause, MemoryCause::kArenas);
+  experiment_.cells[1].trials = {{.mean_bytes = 10 * kMiB}, {.mean_bytes = 30 * kMiB}};  // chance: 12.7 times 14 MiB
+  const MemoryVerdict verdict = this->verdict();
+  ASSERT_LE(verdict.fixes[0].saved.low, 0);
+  EXPECT_EQ(verdict.cause, MemoryCause::kUndecided);
+  EXPECT_EQ(verdict.doubt, MemoryDoubt::kMaySave);
+  experiment_.cells[1].trials = {{.mean_bytes = 43 * kMiB}, {.mean_bytes = 46 * kMiB}};
+  EXPECT_EQ(this->verdict().cause, MemoryCause::kHoles);
+}
+
 // A program of 100 MiB and six treatments that change nothing. `spread` of the program as it is.
 MemoryExperiment experiment_of(std::mt19937_64& random, unsigned runs, double spread, double spread_of_others) {
   constexpr int kTreatments = 6;

@@ -216,6 +216,18 @@ MemoryDoubt doubt_of(const MemoryExperiment& experiment, const MemoryVerdict& ve
   return MemoryDoubt::kNone;
 }
 
+// Holes are what no treatment of glibc's gives back: each was tried, and none may save half of them without being sure to.
+MemoryDoubt doubt_of_holes(const MemoryExperiment& experiment, const MemoryVerdict& verdict) {
+  if (!verdict.is_divided) return MemoryDoubt::kNotDivided;
+  const bool may_save = std::ranges::any_of(verdict.fixes, [&](const MemoryFix& fix) {
+    const MemoryTreatment treatment = experiment.cells[fix.cell].variant.treatment;
+    const bool divides = treatment == MemoryTreatment::kOneArena || treatment == MemoryTreatment::kNoCaches ||
+                         treatment == MemoryTreatment::kTrimmed;
+    return divides && !fix.failed && fix.saved.low <= 0 && fix.saved.value >= verdict.parts[MemoryPart::kHoles] / 2;
+  });
+  return may_save ? MemoryDoubt::kMaySave : MemoryDoubt::kNone;
+}
+
 }  // namespace
 
 std::string_view name_of(MemoryCause cause) noexcept {
@@ -252,6 +264,7 @@ std::string_view name_of(MemoryDoubt doubt) noexcept {
     case MemoryDoubt::kLiveExceeds: return "live-exceeds";
     case MemoryDoubt::kMoreSaved: return "more-saved";
     case MemoryDoubt::kNotDivided: return "not-divided";
+    case MemoryDoubt::kMaySave: return "may-save";
   }
   __builtin_unreachable();
 }
@@ -347,10 +360,8 @@ MemoryVerdict verdict_of(const MemoryExperiment& experiment) {
     verdict.doubt = record.dropped > 0 ? MemoryDoubt::kRecordingIsCut : MemoryDoubt::kNone;
   } else if (verdict.doubt == MemoryDoubt::kNone) {
     verdict.cause = refined(greatest_of(verdict.parts), record, verdict.leak_share);
-    if (verdict.cause == MemoryCause::kHoles && !verdict.is_divided) {
-      verdict.cause = MemoryCause::kUndecided;
-      verdict.doubt = MemoryDoubt::kNotDivided;
-    }
+    if (verdict.cause == MemoryCause::kHoles) verdict.doubt = doubt_of_holes(experiment, verdict);
+    if (verdict.doubt != MemoryDoubt::kNone) verdict.cause = MemoryCause::kUndecided;
   }
   return verdict;
 }

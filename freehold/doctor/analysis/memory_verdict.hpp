@@ -54,6 +54,7 @@ enum class MemoryDoubt : std::uint8_t {
   kLiveExceeds,       // more live data than memory
   kMoreSaved,         // a treatment saved more than malloc is said to hold
   kNotDivided,        // most is free in glibc's malloc, and not all treatments that say where were tried
+  kMaySave,           // the same, and one of these may save most of it, but its runs differ too much to say so
 };
 [[nodiscard]] std::string_view name_of(MemoryDoubt doubt) noexcept;  // "recording-differs"
 
