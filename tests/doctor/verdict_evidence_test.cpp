@@ -272,6 +272,17 @@ TEST(BusyMachine, IdleInMostTrials_NotNone) {
 }
 
 // Fewer arenas do with a third of the memory; whether much time is lost beside, these trials do not tell.
+// Others leave it less than its quota: that it would be throttled without them does not show.
+TEST(BusyMachine, QuotaOfFewerCpus_NotNone) {
+  Made made;
+  made.takes(0, 1, 0.25).treated(1, 0.25).beside_others(0.8);
+  ASSERT_EQ(found(made.verdict()), "none");
+  made.experiment_.quota_cpus = 2;
+  EXPECT_EQ(found(made.verdict()), "undecided");
+  made.experiment_.quota_cpus = kCpus;
+  EXPECT_EQ(found(made.verdict()), "none");
+}
+
 TEST(BusyMachine, MuchTimeMayBeLost_NotMemoryAlone) {
   Attribution recorded;
   Made made = Made().takes(0, 1, 0.29).treated(1, 0.29).copies(1);

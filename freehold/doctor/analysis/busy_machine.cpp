@@ -28,7 +28,7 @@ class OnBusyMachine {
     if (verdict.one_thread || verdict.cause == Cause::kCpuQuota) return verdict.one_thread || is_surely(verdict);
     if (on_cpu() < kLeastOnCpu) return false;
     switch (verdict.cause) {
-      case Cause::kNone: return verdict.lost.high < kScalesBelow && hides_no_loss();
+      case Cause::kNone: return verdict.lost.high < kScalesBelow && hides_no_loss() && !has_quota();
       case Cause::kArenaBloat: return verdict.lost.high < kMemoryAloneBelow;  // memory is counted; time may be lost beside
       case Cause::kMixed:
         return verdict.lost.low >= kLosesFrom && verdict.parts.size() >= 2 && surely_gains(verdict) &&
@@ -57,6 +57,10 @@ class OnBusyMachine {
   }
 
  private:
+  // Control groups allow fewer CPUs than it was given: where others leave it less than that, nothing is throttled.
+  [[nodiscard]] bool has_quota() const {
+    return of_.experiment.quota_cpus > 0 && of_.experiment.quota_cpus < of_.all->setting.width();
+  }
   // Whether the part that is the answer is so within its limits.
   [[nodiscard]] static bool is_surely(const Verdict& verdict) {
     return verdict.lost.low >= kLosesFrom && !verdict.parts.empty() && verdict.parts.front().cause == verdict.cause &&
