@@ -160,8 +160,10 @@ bool start() noexcept {
 }
 
 // A constructor, since the unwinder may have to be loaded: amid a malloc that could be the loader's own. Blocks that were
-// allocated before have no stacks.
+// allocated before have no stacks. And since a thread must not fork while another starts the engine: the child would wait
+// for the start's lock, and knows of no handler of forks.
 [[gnu::constructor]] static void when_loaded() noexcept {
+  if (!os::kThreadsTakeMalloc && start()) finish_start();
   if (!options_want_call_stacks()) return;
   if (g_start.load(std::memory_order_acquire) != Start::kReady && !start()) return;
   if (os::prepare_call_stacks() && is_checked()) check::keep_call_stacks(g_options.check.stack_depth);

@@ -12,6 +12,13 @@
 
 namespace freehold::os {
 
+// True: libc calls malloc for each thread that it begins, so that a process has one thread until its first malloc.
+#if defined(__GLIBC__)
+inline constexpr bool kThreadsTakeMalloc = true;
+#else  // musl maps them
+inline constexpr bool kThreadsTakeMalloc = false;
+#endif
+
 // The system's number of the calling thread.
 [[nodiscard]] inline pid_t thread_id() noexcept { return static_cast<pid_t>(syscall(SYS_gettid)); }
 
