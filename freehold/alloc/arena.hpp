@@ -219,11 +219,14 @@ class Arena {
   // Gives back memory that has been free for the delay, in a bounded step. Call now and then from slow paths; `now` in
   // milliseconds. Returns whether it looked, and so may have cleared the note of due memory.
   bool tick(std::uint64_t now) noexcept {
-    // Relaxed: a lost race makes a tick early or late.
-    if (now < next_tick_.load(std::memory_order_relaxed) || !purge_lock_.try_lock()) return false;
+    if (!is_tick_due(now) || !purge_lock_.try_lock()) return false;
     tick_locked(now);
     purge_lock_.unlock();
     return true;
+  }
+  // Relaxed: a lost race makes a tick early or late.
+  [[nodiscard]] bool is_tick_due(std::uint64_t now) const noexcept {
+    return now >= next_tick_.load(std::memory_order_relaxed);
   }
   // The same step at any time, for a thread that has nothing else to do. Waits for no lock.
   [[nodiscard]] Due purge_idle(std::uint64_t now) noexcept;

@@ -44,6 +44,8 @@ template <sync::Atomics A, class Config, os::PageSource Pages>
     return {};
   }
   pools_[c].settle(cursor, taken.word, thread_id);
+  // A word that was taken whole is empty: the next search begins behind it.
+  if (want >= 64) cursor.word = pool::word_index(span, (pool::word_in_span(taken.word) + 1) & 63);
   note_taken(span);
   return taken;
 }

@@ -44,7 +44,7 @@ void Core<A, Config, Pages, Clock>::detach(Cache* cache) noexcept {
     shrink(*cache, c);
     arena_.pool(c).clear_active(cache->bins[c].cursor, cache->id);
   }
-  report_slots(*cache, 0);
+  report_now(*cache);
   // Relaxed: the budget is a number, it publishes nothing.
   budget_.fetch_add(cache->allowance - Config::kThreadBytes, std::memory_order_relaxed);
   const sync::Guard guard(registry_);
@@ -128,6 +128,8 @@ bool Core<A, Config, Pages, Clock>::grow(Cache& cache, SizeClass c) noexcept {
   array[0] = nullptr;
   bin.array = array;
   bin.capacity = static_cast<std::uint16_t>(capacity);
+  bin.batch = static_cast<std::uint8_t>(std::clamp(capacity / 2, 1U, 64U));
+  bin.is_grown = capacity == max_slots(c);
   if (old == 0) bin.looks = Cache::kLooks;
   cache.limit[c] = bin.looks != 0 ? cache.top[c] : array + 1 + capacity;
   return true;
@@ -145,6 +147,8 @@ void Core<A, Config, Pages, Clock>::shrink(Cache& cache, SizeClass c) noexcept {
   release_grant(cache, bin.capacity * Classes::slot_bytes(c));
   bin.array = nullptr;
   bin.capacity = 0;
+  bin.batch = 1;
+  bin.is_grown = false;
   void** const nothing = reinterpret_cast<void**>(&cache + 1);
   cache.top[c] = cache.limit[c] = nothing + 1;
 }

@@ -41,10 +41,10 @@ namespace freehold::alloc {
 template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
 void* Core<A, Config, Pages, Clock>::refill(Cache& cache, SizeClass c) noexcept {
   auto& bin = cache.bins[c];
-  if (bin.capacity < max_slots(c)) [[unlikely]]
+  if (!bin.is_grown) [[unlikely]]
     (void)grow(cache, c);
   bin.active = true;
-  const unsigned want = std::clamp(bin.capacity / 2U, 1U, 64U);
+  const unsigned want = bin.batch;
   pool::Taken taken = arena_.take_slots_at_home(c, bin.cursor, want, cache.id);
   if (taken.bits == 0) [[unlikely]]
     taken = find_slots(bin.cursor, c, want, cache.id, &cache);
@@ -108,17 +108,20 @@ void Core<A, Config, Pages, Clock>::drain(Cache& cache, SizeClass c, void* slot)
   if (bin.looks != 0 && cache.entries(c) < bin.capacity) return push_looked_at(cache, c, slot);
   bin.drains.store(bin.drains.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   count_slow_call(cache);
-  if (bin.capacity < max_slots(c) && grow(cache, c)) return push_looked_at(cache, c, slot);
-  if (bin.capacity == 0) return give_back(cache, c, &slot, 1);
-  if (cache.entries(c) == bin.capacity) give_oldest(cache, c);
-  (void)cache.push(c, slot);
+  if (!bin.is_grown) [[unlikely]] {
+    if (grow(cache, c)) return push_looked_at(cache, c, slot);
+    if (bin.capacity == 0) return give_back(cache, c, &slot, 1);
+  }
+  if (cache.top[c] == cache.limit[c]) [[likely]]
+    give_oldest(cache, c);
+  *cache.top[c]++ = slot;
 }
 
 // The older half of a full bin.
 template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
 void Core<A, Config, Pages, Clock>::give_oldest(Cache& cache, SizeClass c) noexcept {
   auto& bin = cache.bins[c];
-  const std::size_t n = bin.capacity, oldest = std::min<std::size_t>((n + 1) / 2, 64);
+  const std::size_t n = bin.capacity, oldest = (n + 1) / 2;
   give_back(cache, c, bin.array + 1, oldest);
   std::memmove(bin.array + 1, bin.array + 1 + oldest, (n - oldest) * sizeof(void*));
   cache.top[c] -= oldest;
@@ -128,8 +131,7 @@ template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
 void Core<A, Config, Pages, Clock>::make_room(Cache& cache, SizeClass c) noexcept {
   auto& bin = cache.bins[c];
   bin.active = true;
-  if (cache.entries(c) == bin.capacity && (bin.capacity >= max_slots(c) || !grow(cache, c)) && bin.capacity != 0)
-    give_oldest(cache, c);
+  if (cache.entries(c) == bin.capacity && (bin.is_grown || !grow(cache, c)) && bin.capacity != 0) give_oldest(cache, c);
   if (bin.capacity == 0) return;
   bin.looks = 0;
   cache.limit[c] = bin.array + 1 + bin.capacity;
@@ -158,12 +160,11 @@ void Core<A, Config, Pages, Clock>::give_back(Cache& cache, SizeClass c, void* c
   report_slots(cache, -static_cast<std::int64_t>(n * Classes::slot_bytes(c)));
 }
 
-// Adds to what the cache took (positive) or gave back since its last report, and reports when it is worth while; 0 reports
-// what there is.
+// Adds to what the cache took (positive) or gave back since its last report, and reports when it is worth while.
 template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
 inline void Core<A, Config, Pages, Clock>::report_slots(Cache& cache, std::int64_t bytes) noexcept {
   const std::int64_t unreported = cache.unreported += bytes;
-  if (bytes == 0 || unreported >= kReportBytes || unreported <= -kReportBytes) [[unlikely]]
+  if (unreported >= kReportBytes || unreported <= -kReportBytes) [[unlikely]]
     report_now(cache);
 }
 
@@ -182,8 +183,10 @@ void Core<A, Config, Pages, Clock>::count_slow_call(Cache& cache) noexcept {
 
 template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
 void Core<A, Config, Pages, Clock>::tick_slow(Cache& cache) noexcept {
+  const std::uint64_t now = Clock::now();
+  if (cache.slow_calls % kSlowCallsPerTick != 0 && !is_tick_due(now)) return;
   const base::KeepErrno keep;
-  tick(Clock::now());
+  tick(now);
   if (cache.slow_calls % (kSlowCallsPerTick * kTicksPerIdleLook) == 0) look_for_idle_bins(cache);
 }
 

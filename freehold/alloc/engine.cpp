@@ -81,15 +81,25 @@ namespace {
 
 }  // namespace
 
+namespace {
+
+// Memory is short, or another thread forks.
+[[gnu::cold, gnu::noinline]] void* refill_patiently(NativeCache& cache, SizeClass c, std::size_t bytes,
+                                                    std::size_t alignment) noexcept {
+  void* const slot = take_inside(&cache, bytes, alignment, [&cache, c] { return g_core.refill(cache, c); });
+  return slot != nullptr ? slot : out_of_memory();
+}
+
+}  // namespace
+
 void* engine::allocate_plain(NativeCache& cache, SizeClass c, std::size_t bytes, std::size_t alignment) noexcept {
-  const auto refill = [&cache, c] { return g_core.refill(cache, c); };
   void* slot = nullptr;
   if (const Inside inside(cache); inside) [[likely]]
-    slot = refill();
+    slot = g_core.refill(cache, c);
   if (slot == nullptr) [[unlikely]]
-    slot = take_inside(&cache, bytes, alignment, refill);
+    slot = refill_patiently(cache, c, bytes, alignment);
   if (slot == nullptr) [[unlikely]]
-    return out_of_memory();
+    return nullptr;
   // After the refill, which expects an empty bin: both may call malloc and free.
   consider_purger();
   look_if_due(bytes);
@@ -171,8 +181,7 @@ void deallocate_slow(void* block) noexcept {
     if (g_core.arena().something_due()) g_purger.wake();
     return;
   }
-  NativeCache& cache = *t_cache;
-  cache.slow.load(std::memory_order_relaxed)->free(cache, c, block);
+  deallocate_slot(c, block);
 }
 
 // ---- engine.hpp -------------------------------------------------------------------------------------------------------

@@ -157,12 +157,12 @@ void* allocate_as(Family family, std::size_t bytes, std::size_t alignment) noexc
 
 void deallocate_as(void* block, const Claim& claim) noexcept {
   if (is_checked()) return deallocate_checked(block, claim);
+  const SizeClass c = size_class_of(block);
   if (claim.bytes != Claim::kUnsaid) {
-    const SizeClass c = size_class_of(block);
     const std::size_t usable = c.is_slot() ? g_core.arena().geometry(c).slot_bytes : usable_size(block);
     if (usable != 0 && claim.bytes > usable) return base::fatal(base::HeapError::kWrongSize, block);
   }
-  deallocate_slow(block);
+  c.is_slot() ? deallocate_slot(c, block) : deallocate_slow(block);
 }
 
 bool deallocate_looked_at(void* block, const Claim& claim) noexcept {

@@ -304,6 +304,11 @@ void after_fork_in_child() noexcept;
 
 // The slot's class, or 0 for what is none.
 [[nodiscard]] SizeClass size_class_of(const void* block) noexcept;
+// A free that the thread's array has no room for.
+inline void deallocate_slot(SizeClass c, void* slot) noexcept {
+  NativeCache& cache = *t_cache;
+  cache.slow.load(std::memory_order_relaxed)->free(cache, c, slot);
+}
 // A block for a sampled slot of class c, or for a mark of some weight; null: another thread forks, or there is no memory.
 // `cache`: the caller's own, or null.
 [[nodiscard, gnu::noinline]] void* allocate_sampled(NativeCache* cache, SizeClass c, std::size_t bytes,

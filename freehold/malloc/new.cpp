@@ -165,8 +165,9 @@ bool delete_array_is_ours() noexcept {
 }
 
 void learn_defaults() noexcept {
-  if (delete_array_is_ours())
-    g_default_spans.store(alloc::span_count(), std::memory_order_relaxed);  // relaxed: a smaller value is asked again
+  // Relaxed: a smaller value is asked again.
+  if (const size_t spans = alloc::span_count(); g_default_spans.load(std::memory_order_relaxed) != spans)
+    if (delete_array_is_ours()) g_default_spans.store(spans, std::memory_order_relaxed);
 }
 [[gnu::noinline]] void delete_slow(void* p, size_t bytes) noexcept {
   learn_defaults();

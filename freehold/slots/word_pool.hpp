@@ -361,6 +361,7 @@ class WordPool {
 
   [[nodiscard, gnu::always_inline]] Taken take_in_span(std::uint32_t span, unsigned first, unsigned want) noexcept {
     Word& summary = storage_->summary(span);
+    Word* const words = &storage_->word(word_index(span, 0));
     const std::uint64_t candidates = summary.load(Orders::kReadSummary);
     std::uint64_t stale = 0;
     int stale_words = 0;  // what std::popcount would say, which is a call on older processors
@@ -368,7 +369,7 @@ class WordPool {
     // From `first` upwards, then from the bottom: slots that were given back last are warm.
     for (std::uint64_t left = std::rotr(candidates, static_cast<int>(first)); left != 0; left &= left - 1) {
       const unsigned w = (first + base::lowest_bit(left)) & 63;
-      taken = take_word(word_index(span, w), want);
+      taken = {word_index(span, w), take_word(words[w], want)};
       if (taken.bits != 0) break;
       stale |= base::bit(w);
       ++stale_words;
@@ -378,16 +379,15 @@ class WordPool {
     return taken;
   }
 
-  [[nodiscard]] Taken take_word(WordIndex index, unsigned want) noexcept {
-    Word& word = storage_->word(index);
+  [[nodiscard, gnu::always_inline]] static std::uint64_t take_word(Word& word, unsigned want) noexcept {
     std::uint64_t seen = word.load(std::memory_order_relaxed);  // relaxed: the exchange or CAS below decides
     while (seen != 0) {
-      if (want >= 64) return {index, word.exchange(0, Orders::kTake)};
+      if (want >= 64) return word.exchange(0, Orders::kTake);
       std::uint64_t rest = seen;  // without its `want` lowest
       for (unsigned i = 0; i < want && rest != 0; ++i) rest &= rest - 1;
-      if (word.compare_exchange_weak(seen, rest, Orders::kTake, std::memory_order_relaxed)) return {index, seen & ~rest};
+      if (word.compare_exchange_weak(seen, rest, Orders::kTake, std::memory_order_relaxed)) return seen & ~rest;
     }
-    return {};
+    return 0;
   }
 
   // After a word became non-zero: sets its bit in the summary, then the span's in the tree of the pool that it belongs to.
@@ -405,10 +405,9 @@ class WordPool {
   // were not: the put whose announce() saw the bit before it was cleared relies on this.
   [[gnu::noinline]] void clear_stale(std::uint32_t span, Word& summary, std::uint64_t stale) noexcept {
     summary.fetch_and(~stale, Orders::kClearSummary);
-    for (; stale != 0; stale &= stale - 1) {
-      const WordIndex index = word_index(span, base::lowest_bit(stale));
-      if (storage_->word(index).load(Orders::kRereadWord) != 0) announce(index);
-    }
+    const Word* const words = &storage_->word(word_index(span, 0));
+    for (; stale != 0; stale &= stale - 1)
+      if (const unsigned w = base::lowest_bit(stale); words[w].load(Orders::kRereadWord) != 0) announce(word_index(span, w));
   }
 
   Storage* storage_ = nullptr;
