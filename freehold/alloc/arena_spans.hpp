@@ -13,6 +13,15 @@ namespace freehold::alloc {
 
 // ---- start ----------------------------------------------------------------------------------------------------------
 
+// The words of the trees over spans: stripe by stripe, each with a word of every class on lines of its own, so that the
+// thread whose stripe it is shares lines and pages with few; behind them a line for empties_ and drained_.
+template <class Classes>
+struct TreeWords {
+  static constexpr std::size_t kLine = base::kCacheLine / sizeof(std::uint64_t);
+  static constexpr std::size_t kStripe = base::align_up(Classes::kCount - 1, kLine);
+  [[nodiscard]] static constexpr std::size_t stride(unsigned stripes) noexcept { return stripes * kStripe + kLine; }
+};
+
 template <sync::Atomics A, class Config, os::PageSource Pages>
 void Arena<A, Config, Pages>::lay_out_tables(std::size_t spans) noexcept {
   constexpr unsigned kChunkShift = std::bit_width(kChunkSpans) - 1;
@@ -32,9 +41,8 @@ void Arena<A, Config, Pages>::lay_out_tables(std::size_t spans) noexcept {
   table_numbers_[3] = space_.add_table(sizeof(SpanType), 0, spans);
   table_numbers_[4] = space_.add_table(Config::kWordsPerSpan * sizeof(Word), 0, spans);
   table_numbers_[5] = space_.add_table(sizeof(Chunk<A>), kChunkShift, spans / kChunkSpans);
-  // Class 0 is not a class: its stripes are empties_ and drained_ (a stripe of its own behind, if there is but one).
   (void)add_tree(spans / kChunkSpans, kChunkShift, Chunks::kTrees);
-  table_numbers_[6] = add_tree(spans, 0, Classes::kCount * settings_.stripes + 1);
+  table_numbers_[6] = add_tree(spans, 0, TreeWords<Classes>::stride(settings_.stripes));
 }
 
 template <sync::Atomics A, class Config, os::PageSource Pages>
@@ -47,16 +55,16 @@ void Arena<A, Config, Pages>::attach_tables(std::size_t spans) noexcept {
   table(table_numbers_[4], words_);
   chunks_.attach(static_cast<Chunk<A>*>(space_.table(table_numbers_[5])),
                  static_cast<Word*>(space_.table(table_numbers_[5] + 1)), spans / kChunkSpans);
-  const std::size_t stripes = settings_.stripes;
-  const std::size_t trees = Classes::kCount * stripes + 1;
+  using Trees = TreeWords<Classes>;
+  const std::size_t stride = Trees::stride(settings_.stripes);
   Word* const words = static_cast<Word*>(space_.table(table_numbers_[6]));
-  empties_.attach(words, trees, spans);
-  drained_.attach(words + Classes::kCount * stripes, trees, spans);
+  empties_.attach(words + stride - Trees::kLine, stride, spans);
+  drained_.attach(words + stride - Trees::kLine + 1, stride, spans);
   for (const SizeClass c : AllClasses<Classes>{}) {
     const auto bytes = static_cast<std::uint32_t>(Classes::slot_bytes(c));
     geometry_[c] = pool::SlotGeometry::of(base_, kSpanShift, bytes);
-    pools_[c].attach(&storage_, c.index(), {static_cast<std::uint32_t>(kSpanBytes / bytes)}, words + c.index() * stripes,
-                     trees, spans, settings_.stripes);
+    pools_[c].attach(&storage_, c.index(), {static_cast<std::uint32_t>(kSpanBytes / bytes)}, words + c.index() - 1, stride,
+                     spans, settings_.stripes, Trees::kStripe);
   }
 }
 

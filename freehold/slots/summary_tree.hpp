@@ -11,7 +11,7 @@
 // throughout; on x86 that costs nothing, since every write is a locked instruction already.
 // set: one load if the bit stands, else one atomic a level. find: one load a level. Any thread; lock-free.
 // Words of several trees are interleaved (stride), so that those of all size classes of a small heap share a page. A tree
-// may have several stripes, sets of their own side by side.
+// may have several stripes, sets of their own, each in one place with those of other trees.
 #pragma once
 #include <array>
 #include <atomic>
@@ -42,9 +42,10 @@ class SummaryTree {
     return total;
   }
 
-  // Lays the tree over zeroed `words`: word i of stripe l is words[i * stride + l], l < stride. Not thread-safe.
-  void attach(Word* words, std::size_t stride, std::size_t spans) noexcept {
+  // Lays the tree over zeroed `words`: word i of stripe l is words[i * stride + l * stripe_words]. Not thread-safe.
+  void attach(Word* words, std::size_t stride, std::size_t spans, std::size_t stripe_words = 1) noexcept {
     stride_ = stride;
+    stripe_words_ = stripe_words;
     levels_ = 0;
     do {
       spans = base::ceil_div(spans, 64);
@@ -131,7 +132,7 @@ class SummaryTree {
   };
 
   [[nodiscard]] Word& at(unsigned level, std::size_t word, unsigned stripe) const noexcept {
-    return level_[level].first[word * stride_ + stripe];
+    return level_[level].first[word * stride_ + stripe * stripe_words_];
   }
 
   void set_from(unsigned level, std::uint32_t i, unsigned stripe) noexcept {
@@ -143,7 +144,7 @@ class SummaryTree {
   }
 
   std::array<Level, kMaxLevels> level_{};
-  std::size_t stride_ = 1;
+  std::size_t stride_ = 1, stripe_words_ = 1;
   unsigned levels_ = 0;
 };
 

@@ -113,15 +113,15 @@ class WordPool {
 
   constexpr WordPool() noexcept = default;
 
-  // Not thread-safe. `tree_words` must be zeroed: SummaryTree::words_for(span_count) words of each of `stripes` (a power of
-  // two, at most `stride`) stripes at `stride`. Pools over the same storage have the same number of stripes.
+  // Not thread-safe. `tree_words` must be zeroed: for a tree of `stripes` (a power of two) stripes, laid out as
+  // SummaryTree::attach() says. Pools over the same storage have the same number of stripes.
   void attach(Storage* storage, unsigned tag, SpanShape shape, Word* tree_words, std::size_t stride, std::size_t span_count,
-              unsigned stripes = 1) noexcept {
+              unsigned stripes = 1, std::size_t stripe_words = 1) noexcept {
     storage_ = storage;
     tag_ = tag;
     shape_ = shape;
     stripes_ = stripes;
-    tree_.attach(tree_words, stride, span_count);
+    tree_.attach(tree_words, stride, span_count, stripe_words);
   }
 
   [[nodiscard]] SpanShape shape() const noexcept { return shape_; }
@@ -138,17 +138,24 @@ class WordPool {
     if (storage_->belongs(home, tag_) && (max_foreign_spans == 0 || !last_user_of(home).is_foreign(thread_id)))
       if (const Taken t = take_in_span(home, word_in_span(cursor.word), want); t.bits != 0) return t;
     clear_active(cursor, thread_id);
-    Foreign foreign{.most = std::clamp(max_foreign_spans + 1, kForeignLook, kMostForeignLook)};
-    for (unsigned i = 0; i < stripes_ && foreign.seen < foreign.most; ++i) {
-      const unsigned stripe = (thread_id + i) & (stripes_ - 1);
-      if (i != 0 && tree_.looks_empty(stripe)) continue;
-      if (const Taken t = take_in_stripe(stripe, i == 0 ? home : 0, want, thread_id, max_foreign_spans, foreign);
+    Foreign foreign;
+    // Its own stripe, then some of the others: others each time, since a search that finds nothing is followed by a new
+    // span, and so by another home.
+    const unsigned looks = max_foreign_spans == 0 ? stripes_ : std::min(stripes_, 1 + kStripeLooks);
+    const unsigned turn = home * 0x9e3779b9U >> 16;
+    unsigned looked = 0;
+    for (; looked < looks && foreign.seen < kForeignLook; ++looked) {
+      const unsigned stripe = (thread_id + (looked == 0 ? 0 : 1 + (turn + looked) % (stripes_ - 1))) & (stripes_ - 1);
+      if (looked != 0 && tree_.looks_empty(stripe)) continue;
+      if (const Taken t = take_in_stripe(stripe, looked == 0 ? home : 0, want, thread_id, max_foreign_spans, foreign);
           t.bits != 0)
         return t;
     }
-    // As many as a search looks at are enough, whatever the caller asks for: else memory would grow beside them for ever.
+    // What was seen stands for all stripes. As many as a search looks at are enough, whatever the caller asks for: else
+    // memory would grow beside them for ever.
     const auto [found, stripe] = foreign.best();
-    if (found == Cursor::kNoSpan || (foreign.seen <= max_foreign_spans && foreign.seen < foreign.most)) return {};
+    if (found == Cursor::kNoSpan || (foreign.seen < kForeignLook && foreign.seen * stripes_ <= max_foreign_spans * looked))
+      return {};
     if (const Taken t = take_found(found, want); t.bits != 0) return t;
     tree_.retire(found, [&, span = found] { return has_slots(span); }, stripe);
     return find(cursor, want, thread_id, max_foreign_spans);
@@ -283,9 +290,9 @@ class WordPool {
   static constexpr int kStaleEnough = 16;
   static constexpr unsigned kWordsPerLine = base::kCacheLine / sizeof(std::uint64_t);
 
-  // How many spans of others a search looks at, each a walk of the tree and a line of last users: as many as the caller asks
-  // for, within these. Fewer would make threads share spans while CPUs are left.
-  static constexpr unsigned kForeignLook = 8, kMostForeignLook = 64;
+  // How many stripes and spans of others a search looks at, each a walk of the tree and a line of last users: the same
+  // number on a machine of any size. Fewer would make threads share spans while CPUs are left.
+  static constexpr unsigned kStripeLooks = 8, kForeignLook = 8;
 
   // Spans of others that a search passed, and the stripe where it met them: one that its last user has left is better than
   // one in use.
@@ -294,8 +301,7 @@ class WordPool {
       std::uint32_t span = Cursor::kNoSpan;
       unsigned stripe = 0;
     };
-    unsigned most;  // a search ends there
-    unsigned seen = 0;
+    unsigned seen = 0;  // a search ends at kForeignLook
     Place left{}, busy{};
     [[nodiscard]] const Place& best() const noexcept { return left.span != Cursor::kNoSpan ? left : busy; }
   };
@@ -336,7 +342,7 @@ class WordPool {
   [[nodiscard]] Taken take_in_stripe(unsigned stripe, std::uint32_t from, unsigned want, std::uint32_t thread_id,
                                      unsigned max_foreign_spans, Foreign& foreign) noexcept {
     const std::uint32_t start = from;
-    for (bool wrapped = start == 0; foreign.seen < foreign.most;) {
+    for (bool wrapped = start == 0; foreign.seen < kForeignLook;) {
       const std::uint32_t span = tree_.find(from, stripe);
       if (span == SummaryTree<A>::kNone || (wrapped && start != 0 && span >= start)) {
         if (wrapped) return {};

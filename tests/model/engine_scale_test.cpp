@@ -50,7 +50,7 @@ const std::vector<Expected> kNotFlat{
     {EngineWorkload::kNeighbour, {512, 4096, 32768}},
     {EngineWorkload::kProducer, {512, 4096, 32768}},
     {EngineWorkload::kChurn, {16, 64, 512, 4096, 32768}},
-    {EngineWorkload::kPurge, {512, 4096}},
+    {EngineWorkload::kPurge, {512}},
     // Blocks above 32 KiB: the line of the budget, written once for 2 MiB of a thread's change, and where another thread
     // frees
     // them, searches of chunks that others use.

@@ -106,6 +106,26 @@ TEST(WordPool, Take_HighLimitAmongManySpansOfOthers_TakesOneOver) {
     }
 }
 
+// A search looks into some of many stripes: others each time, so that the slots of any are found in the end.
+TEST(WordPool, Take_OneSpanAmongManyStripes_FoundAfterSomeNewSpans) {
+  constexpr std::uint32_t kNewSpans = 150;
+  for (std::uint32_t stripe = 0; stripe < 64; ++stripe) {
+    Storage spans(kNewSpans + 1, {{64}}, 64);
+    spans.last_user(kNewSpans).store(LastUser::inactive(64 + stripe).value);
+    spans.give(kNewSpans, 1);
+    Cursor cursor;
+    std::uint32_t claimed = 0;
+    while (spans.take(1, cursor, 64, kMe, 1).bits == 0 && claimed < kNewSpans) {
+      spans.give(claimed, 1);
+      cursor.word = word_index(claimed, 0);
+      spans.last_user(claimed).store(LastUser::active(kMe).value);
+      EXPECT_NE(spans.take(1, cursor, 64, kMe, 1).bits, 0U);
+      ++claimed;
+    }
+    EXPECT_LT(claimed, kNewSpans) << "stripe " << stripe;
+  }
+}
+
 // Random operations of one thread against a set of slots, the invariants after each.
 TEST(WordPool, RandomTakesAndPuts_AgreeWithASet) {
   std::mt19937 random(20261121);
