@@ -23,7 +23,7 @@
 
 namespace freehold::sim {
 
-inline constexpr unsigned kMaxCores = 256;
+inline constexpr unsigned kMaxCores = 384;
 
 // What CoherentAtomics reports to the cores that run; implemented in cores.cpp.
 namespace coherent {

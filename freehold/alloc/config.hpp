@@ -40,7 +40,7 @@ struct NativeConfig {
   static constexpr std::size_t kHugeAfterBytes = std::size_t{2} << 20;  // of small objects before huge pages are asked for
   static constexpr std::uint32_t kMaxExtentChunks = 32;                 // 128 MiB set aside for one kind at a time
   static constexpr std::size_t kTableStepSpans = 4096;                  // tables grow for 256 MiB of memory at once: 2.8 MiB
-  static constexpr unsigned kShards = 256;                              // CPUs that work apart; more share
+  static constexpr unsigned kShards = 512;                              // CPUs that work apart; more share
 
   // What may be kept free, beside what was regretted: enough that a small program never purges, and a share that costs a
   // large one little. Measured: docs/benchmarks.md, giving memory back.
@@ -65,7 +65,11 @@ struct NativeConfig {
   static constexpr std::size_t kBudgetStepBytes = 32 * 1024;
   static constexpr unsigned kReservedWords = 8;          // chunks of runs whose free spans threads keep, per CPU
   static constexpr unsigned kManyThreads = 256;          // per CPU; threads beyond share per-CPU caches
-  static constexpr std::size_t kBudgetBytes = 16 << 20;  // the common budget
+  static constexpr std::size_t kBudgetBytes = 16 << 20;  // the common budget on up to 64 CPUs; beyond, for each:
+  static constexpr std::size_t kBudgetBytesPerCpu = kBudgetBytes / 64;  // eight blocks of 32 KiB
+  [[nodiscard]] static constexpr std::size_t budget_bytes(unsigned cpus) noexcept {
+    return cpus > 64 ? cpus * kBudgetBytesPerCpu : kBudgetBytes;
+  }
 };
 
 }  // namespace freehold::alloc

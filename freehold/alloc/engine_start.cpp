@@ -57,7 +57,8 @@ namespace {
 [[nodiscard]] std::size_t cache_budget(std::uint64_t limit) noexcept {
   constexpr std::uint64_t kShare = 64;
   if (g_options.cache_bytes != 0) return g_options.cache_bytes;
-  return limit == 0 ? NativeConfig::kBudgetBytes : std::min<std::size_t>(NativeConfig::kBudgetBytes, limit / kShare);
+  const std::size_t bytes = NativeConfig::budget_bytes(g_cpus.cpus);
+  return limit == 0 ? bytes : std::min<std::size_t>(bytes, limit / kShare);
 }
 
 // A small limit is no place for huge pages: what is given back of one stays until the kernel splits it, which it does only

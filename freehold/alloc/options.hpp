@@ -19,7 +19,7 @@ struct Options {
   std::uint64_t purge_delay_ms = 500;       // FREEHOLD_PURGE_DELAY_MS: free memory goes back after this
   HugePages huge_pages = HugePages::kAuto;  // FREEHOLD_HUGE_PAGES=off|auto|on
   CacheMode cache = CacheMode::kAuto;       // FREEHOLD_CACHE=thread|cpu|auto
-  std::size_t cache_bytes = 0;              // FREEHOLD_CACHE_BYTES: all caches beyond their minimum; 0: kBudgetBytes
+  std::size_t cache_bytes = 0;              // FREEHOLD_CACHE_BYTES: all caches beyond their minimum; 0: by the CPUs
   BackgroundThread background_thread = BackgroundThread::kAuto;  // FREEHOLD_BACKGROUND_THREAD=off|auto|on
   std::uint64_t limit_bytes = 0;    // FREEHOLD_LIMIT_BYTES: of blocks and what is kept for them; 0: none
   bool limit_warning = true;        // FREEHOLD_LIMIT_WARNING=0: no line when the kernel's limit is near

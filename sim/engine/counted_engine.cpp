@@ -11,7 +11,7 @@
 namespace freehold::sim {
 namespace {
 
-constexpr std::size_t kCapacityBytes = std::size_t{1} << 35;  // room for 256 cores that hold blocks of 1 MiB
+constexpr std::size_t kCapacityBytes = std::size_t{1} << 36;  // room for 384 cores that hold blocks of 1 MiB
 
 }  // namespace
 
@@ -48,7 +48,7 @@ CountedEngine::CountedEngine(unsigned cores) {
   alloc::ArenaSettings settings;
   settings.capacity_bytes = kCapacityBytes;
   settings.stripes = std::clamp(std::bit_ceil(4 * cores), 8U, 64U);  // as alloc/engine.cpp chooses them
-  if (!core_.init(pages_, settings, alloc::NativeConfig::kBudgetBytes, cores))
+  if (!core_.init(pages_, settings, alloc::NativeConfig::budget_bytes(cores), cores))
     throw std::runtime_error("too little address space for a simulated engine");
 }
 

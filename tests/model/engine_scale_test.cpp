@@ -123,6 +123,13 @@ TEST(EngineScale, LockHandOversPerPair_Few) {
   }
 }
 
+// More caches of the largest class than a budget that is the same on every machine has room for.
+TEST(EngineScale, LargestClassOn384Cores_StaysInTheCaches) {
+  const EngineCount count =
+      sim::count_engine({.workload = EngineWorkload::kOwn, .bytes = 32768, .cores = 384, .quantum = 64, .pairs = 64});
+  EXPECT_LE(count.per_pair(count.misses), kFlatSlack);
+}
+
 TEST(EngineScale, OneCore_NoMissNoHandOver) {
   for (const EngineWorkload workload : sim::kEngineWorkloads)
     for (const std::size_t bytes : {std::size_t{64}, std::size_t{4096}, std::size_t{262144}}) {
