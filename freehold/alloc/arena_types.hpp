@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -16,7 +17,10 @@ enum class HugePages : std::uint8_t { kOff, kAuto, kOn };
 
 struct ArenaSettings {
   std::size_t capacity_bytes = 0;  // at most this much memory; a power of two
-  unsigned stripes = 8;            // of the word pools' trees: a power of two, about four a CPU
+  unsigned stripes = 8;            // of the word pools' trees: a power of two, about four a CPU, as stripes_for() has it
+  [[nodiscard]] static constexpr unsigned stripes_for(unsigned cpus) noexcept {
+    return std::clamp(std::bit_ceil(4 * cpus), 8U, 64U);
+  }
   std::uint64_t purge_delay_ms = 500;
   HugePages huge_pages = HugePages::kAuto;
   bool prefault = false;          // new chunks get their pages at once

@@ -45,7 +45,7 @@ namespace {
   s.huge_pages = options.huge_pages;
   s.prefault = options.prefault;
   s.limit_bytes = options.limit_bytes;
-  s.stripes = std::clamp(std::bit_ceil(4 * g_cpus.cpus), 8U, 64U);
+  s.stripes = ArenaSettings::stripes_for(g_cpus.cpus);
   // Room for overcommit and for what fragmentation costs in addresses; nothing is reserved.
   constexpr std::size_t kMost = NativeCore::ArenaType::kMaxCapacityBytes;
   const std::size_t memory = std::min(os::physical_memory_bytes(), kMost);

@@ -3,8 +3,6 @@
 
 #include <sys/mman.h>
 
-#include <algorithm>
-#include <bit>
 #include <memory>
 #include <stdexcept>
 
@@ -47,7 +45,7 @@ bool CountedPages::unmap(void* address, std::size_t bytes) noexcept {
 CountedEngine::CountedEngine(unsigned cores) {
   alloc::ArenaSettings settings;
   settings.capacity_bytes = kCapacityBytes;
-  settings.stripes = std::clamp(std::bit_ceil(4 * cores), 8U, 64U);  // as alloc/engine.cpp chooses them
+  settings.stripes = alloc::ArenaSettings::stripes_for(cores);
   if (!core_.init(pages_, settings, alloc::NativeConfig::budget_bytes(cores), cores))
     throw std::runtime_error("too little address space for a simulated engine");
 }

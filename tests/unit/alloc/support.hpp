@@ -3,6 +3,7 @@
 // by hand, a small configuration, and a thread's way through a core without the engine around it.
 #pragma once
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <atomic>
@@ -69,6 +70,16 @@ class FakePages {
   [[nodiscard]] std::size_t mapped_bytes() const {
     std::size_t sum = 0;
     for (const auto& [start, end] : ranges_) sum += end - start;
+    return sum;
+  }
+  // As the kernel sees them.
+  [[nodiscard]] std::size_t resident_bytes() const {
+    std::size_t sum = 0;
+    for (const auto& [start, end] : ranges_) {
+      std::vector<unsigned char> pages((end - start + os::page_bytes() - 1) / os::page_bytes());
+      EXPECT_EQ(::mincore(reinterpret_cast<void*>(start), end - start, pages.data()), 0);
+      for (const unsigned char page : pages) sum += (page & 1) != 0 ? os::page_bytes() : 0;
+    }
     return sum;
   }
   // The next map() answers with a mapping here.
