@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Files inside the command: the parts of the HTML pages, and the plot library.
-// cli/CMakeLists.txt names them; cli/report/embed.cmake turns them into a source, as it does with those of lab/experiment/assets.hpp.
+// cli/CMakeLists.txt names them; cli/report/embed.cmake turns them into a source, as it does with those of
+// lab/experiment/assets.hpp.
 #pragma once
 #include <string_view>
 
