@@ -19,7 +19,9 @@ using namespace engine;
 namespace {
 
 constinit os::MemoryLimit g_limit;
-constinit std::atomic<bool> g_looking{false}, g_calling{false};  // one thread at a time: the others go on
+// One thread at a time looks, and one calls. While one looks, memory may not grow further: what goes back counts until it is
+// gone, and a free span that a trim has taken is not there for others, who would touch new memory.
+constinit std::atomic<bool> g_looking{false}, g_calling{false};
 constinit sync::Mutex<sync::NativeAtomics> g_callback_lock;
 constinit MemoryCallback g_callback{};
 
@@ -94,19 +96,25 @@ void engine::watch_memory_limit() noexcept {
 
 void engine::look_at_memory_limit(std::size_t wanted) noexcept {
   if (g_limit.bytes() == 0) return;  // asked for more than any machine has
-  if (t_fork.inside != 0 || g_gate.forks() != 0 || g_looking.exchange(true, std::memory_order_acquire)) return;
+  if (t_fork.inside != 0 || g_gate.forks() != 0) return;
   const base::KeepErrno keep;
   const base::NotCancelled not_cancelled;  // POSIX: malloc is no cancellation point
+  // Acquire, both: pairs with the release below. A tenth of a second at most: the other thread may be stopped.
+  if (g_looking.exchange(true, std::memory_order_acquire)) {
+    (void)comes_true_soon([] { return !g_looking.load(std::memory_order_acquire); });
+    return;
+  }
   // What is larger than the limit itself is refused, or never used as a whole.
   const auto more = static_cast<std::int64_t>(wanted > g_limit.bytes() ? 0 : wanted);
   Look l = look();
   const bool close = l.is_close(more);
+  const Look before = l;
   if (close) {
     (void)trim();
-    report(l);
     l = look();
   }
   g_looking.store(false, std::memory_order_release);
+  if (close) report(before);
   if (close && l.is_close(more)) call_back(l);
 }
 

@@ -221,10 +221,9 @@ SCENARIO(limits_large_blocks_at_once) {
   figure("most_at_once", most);
 }
 
-// limits_live_data MIB: so much is live, sizes from 64 bytes to 512 KiB at random; blocks are replaced until all were, then
-// half is freed and taken again in other sizes, three times.
-SCENARIO(limits_live_data) {
-  const std::size_t most = count_of(arguments, 100) * kMiB;
+// limits_live_data MIB [THREADS]: so much is live, in each thread a share, sizes from 64 bytes to 512 KiB at random; blocks
+// are replaced until all were, then half is freed and taken again in other sizes, three times.
+void replace_live_data(std::size_t most, std::size_t seed) {
   constexpr std::size_t kMean = 10'000;
   struct Block {
     char* address;
@@ -233,7 +232,7 @@ SCENARIO(limits_live_data) {
   std::vector<Block> blocks;
   blocks.reserve(most / kMean * 2);
   std::size_t live = blocks.capacity() * sizeof(Block);
-  Random random(live);
+  Random random(seed);
   const auto fill = [&] {
     std::size_t taken = 0;
     for (;;) {
@@ -260,6 +259,14 @@ SCENARIO(limits_live_data) {
     for (std::size_t half = blocks.size() / 2; half != 0; --half) drop();
   }
   for (const Block& block : blocks) CApi::deallocate(block.address);
+}
+SCENARIO(limits_live_data) {
+  const std::size_t most = count_of(arguments, 100) * kMiB;
+  const unsigned threads = arguments.size() < 2 ? 1 : count_of({arguments[1]}, 1);
+  std::vector<std::thread> others;
+  for (unsigned t = 1; t < threads; ++t) others.emplace_back(replace_live_data, most / threads, t);
+  replace_live_data(most / threads, threads);
+  for (std::thread& thread : others) thread.join();
 }
 
 // limits_sizes_that_change: fills 40 MiB with blocks of one size, of which one in 200 stays; 64 sizes. How much was
