@@ -17,6 +17,8 @@ import cases
 def command_for(case, doctor, program, budget_s, report):
     """The command line, as docs/doctor.md says that it should be."""
     words = [str(doctor), "doctor", "--json", str(report), "--budget", f"{budget_s}s"]
+    if case.asks_memory:
+        return [*words, "--memory", "--", *program, *case.arguments]
     if case.variable:
         words += ["--threads", "1,2", "--env", case.variable]
     elif "{n}" in case.arguments:
@@ -43,7 +45,7 @@ def speedup_by_hand(case, program):
 
 def judge(case, verdict, is_borne=False):
     """`right`, `undecided` or `wrong`; and whether the allocator was blamed in vain. `is_borne`: this machine bears the cause."""
-    term, lost = verdict_term(verdict), verdict["lost"]["value"] if verdict["lost"] else 0
+    term, lost = verdict_term(verdict), verdict["lost"]["value"] if verdict.get("lost") else 0
     in_vain = bool(verdict["blames_allocator"]) and not case.may_blame_allocator
     if case.unsaid and re.search(case.unsaid, verdict["headline"]):
         return "wrong", in_vain
@@ -96,7 +98,7 @@ def run_doctor(case, words, timeout_s):
 
 def ask(case, doctor, program, budget_s):
     """One entry of the results."""
-    entry = {"case": case.name, "language": case.language, "truth": case.truth, "right": [c.term for c in case.right], "budget_s": budget_s}
+    entry = {"case": case.name, "load": round(os.getloadavg()[0], 1), "language": case.language, "truth": case.truth, "right": [c.term for c in case.right], "budget_s": budget_s}
     speedup = speedup_by_hand(case, program)
     entry["speedup_by_hand"] = speedup and round(speedup, 2)
     entry["borne"] = speedup is not None and speedup >= BORNE_FROM
@@ -110,6 +112,6 @@ def ask(case, doctor, program, budget_s):
         full = json.loads(report.read_text())
     verdict = full["verdict"]
     judgement, in_vain = judge(case, verdict, entry["borne"])
-    gains = [[fix["text"], round(fix["gain"]["value"], 2)] for fix in full["fixes"] if fix["gain"] and not fix["failed"]]
+    gains = [[fix["text"], round(fix["gain"]["value"], 2)] for fix in full["fixes"] if fix.get("gain") and not fix["failed"]]
     return {**entry, "verdict": verdict_term(verdict), "judgement": judgement, "in_vain": in_vain, "headline": verdict["headline"],
-            "lost": verdict["lost"] and verdict["lost"]["value"], "noisy": verdict["noisy"], "best_gain": gains[:1]}
+            "lost": verdict.get("lost") and verdict["lost"]["value"], "noisy": verdict.get("noisy"), "best_gain": gains[:1]}

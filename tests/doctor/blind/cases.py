@@ -11,11 +11,13 @@ A head is a comment with lines `Case NAME: arguments`, each followed by indented
     Quota: CPUs that a control group allows the doctor and the program
     Unsaid: expression that the headline must not match
     Seen:  what was measured by hand, without the doctor
+    Ask:   `memory`: the question is that of `doctor --memory`, and the terms are its causes (docs/memory.md)
 
 `undecided` is never wrong. `none` counts as right where this machine bears the cause: asking.py times the program by hand first. {n} among the arguments makes the doctor sweep --threads 1,2, otherwise it sweeps the CPUs.
 """
 
 import fnmatch
+import itertools
 import os
 import re
 import shutil
@@ -24,13 +26,17 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
+ROOT = Path(__file__).resolve().parents[3]
 PROGRAMS = Path(__file__).resolve().parent / "programs"
 PUBLIC = Path(__file__).resolve().parents[1] / "public"  # rebuilt from what others wrote of their programs
 CAUSES = ("none", "allocator-lock", "remote-frees", "allocator-false-sharing", "page-faults", "arena-bloat", "own-lock", "own-sharing",
           "own-page-faults", "memory-bandwidth", "cpu-quota", "serial", "mixed", "undecided")
 BLAMING = ("allocator-lock", "remote-frees", "allocator-false-sharing", "page-faults", "arena-bloat", "mixed+")
 ACCEPTABLE = set(CAUSES) - {"mixed"} | {"mixed+", "mixed-"}
-KEYS = ("Truth", "Right", "Env", "Build", "Quota", "Unsaid", "Seen")
+MEMORY_CAUSES = ("leak", "live-data", "one-block", "rounding", "arenas", "caches", "free-pages", "holes", "mappings", "stacks", "files",
+                 "shared-memory", "page-tables", "mixed", "little", "undecided")
+MEMORY_BLAMING = ("rounding", "arenas", "caches", "free-pages", "holes")
+KEYS = ("Truth", "Right", "Env", "Build", "Quota", "Unsaid", "Seen", "Ask")
 
 
 class CaseError(Exception):
@@ -57,6 +63,7 @@ class Case:
     quota: float | None = None
     unsaid: str | None = None
     seen: str = ""
+    asks_memory: bool = False
 
     @property
     def language(self):
@@ -73,12 +80,19 @@ class Case:
 
     @property
     def may_blame_allocator(self):
-        return any(condition.term in BLAMING for condition in self.right)
+        return any(condition.term in BLAMING + MEMORY_BLAMING for condition in self.right)
+
+    @property
+    def story(self):
+        """What the head says under `Why:`, and the thread that it comes from, as `owner/name/issues/number`; both empty where there is none."""
+        head = " ".join(line[2:].strip() for line in itertools.takewhile(lambda line: line.startswith("//"), self.source.read_text().splitlines()))
+        match = re.search(r"Why: +(.*?) *github\.com/(\S+/\d+)", head)
+        return match.groups() if match else ("", "")
 
 
 def parse_condition(text, where):
     match = re.fullmatch(r"([a-z]+(?:-[a-z]+)*[+-]?)(?:\(lost<([0-9.]+)\))?", text)
-    if not match or match[1] not in ACCEPTABLE:
+    if not match or match[1] not in ACCEPTABLE | set(MEMORY_CAUSES):
         raise CaseError(f"{where}: '{text}' is no term of a verdict")
     return Condition(match[1], float(match[2]) if match[2] else None)
 
@@ -88,12 +102,12 @@ def parse_case(source, name, arguments, entries):
     for key in ("Truth", "Right"):
         if key not in entries:
             raise CaseError(f"{where}: has no line '{key}:'")
-    if entries["Truth"] not in CAUSES + ("too-short",):
+    if entries["Truth"] not in CAUSES + MEMORY_CAUSES + ("too-short",):
         raise CaseError(f"{where}: '{entries['Truth']}' is no cause")
     return Case(name, source, tuple(arguments.split()), entries["Truth"],
                 tuple(parse_condition(text, where) for text in entries["Right"].split()),
                 dict(pair.split("=", 1) for pair in entries.get("Env", "").split()), tuple(entries.get("Build", "").split()),
-                float(entries["Quota"]) if "Quota" in entries else None, entries.get("Unsaid"), entries.get("Seen", ""))
+                float(entries["Quota"]) if "Quota" in entries else None, entries.get("Unsaid"), entries.get("Seen", ""), entries.get("Ask") == "memory")
 
 
 def read_head(source):
@@ -161,7 +175,7 @@ def build(case, folder):
 def compile_to(case, target):
     warnings = ["-Wall", "-Wextra", "-Werror"]
     command = {"C": ["gcc", "-std=gnu11", "-O2", "-g", *warnings, "-pthread"],
-               "C++": ["g++", "-std=c++20", "-O2", "-g", *warnings, "-pthread"],
+               "C++": ["g++", "-std=c++20", "-O2", "-g", *warnings, "-pthread", "-I", str(ROOT)],
                "Rust": ["rustc", "--edition", "2021", "-O", "-g"],
                "Java": ["javac", "-d"]}[case.language]
     target.parent.mkdir(parents=True, exist_ok=True)

@@ -68,13 +68,24 @@ def part_of(entries, settings):
     return lines
 
 
-def as_markdown(kind, command, parts):
+def rows_of_cases(entries, stories):
+    """A row for each case that was rebuilt from a thread, with what people found there. `stories`: {case: (found, thread)}."""
+    lines = ["| case | rebuilt from | what people found, and how | as one word | the doctor | load |", "|---|---|---|---|---|---|"]
+    for entry in sorted(entries, key=lambda entry: entry["case"]):
+        found, thread = stories[entry["case"]]
+        answer = entry["verdict"] if entry["judgement"] in ("right", "undecided") else f"**{entry['verdict']}**"
+        lines.append(f"| `{entry['case']}` | [{thread}](https://github.com/{thread}) | {found} | {entry['truth']} | {answer} | {entry['load']:.0f} |")
+    return ["", *lines]
+
+
+def as_markdown(kind, command, parts, stories=None):
     """The section: the command that wrote it, and a matrix for each (entries, settings)."""
     begin, end = marks(kind)
     lines = [begin, f"Written by `{command}`; a row for each true cause, a column for each verdict (`mixed+` blames the allocator among others, "
              f"`mixed-` does not). `{BORNE}`: measured by hand two threads are at least 1.85 times as fast as one. A program's head names one word as "
              "its cause; some accept others, too, as right."]
-    return "\n".join([*lines, *(line for part in parts for line in part_of(*part)), end]) + "\n"
+    told = [line for entries, _ in parts for line in rows_of_cases(entries, stories)] if stories else []
+    return "\n".join([*lines, *(line for part in parts for line in part_of(*part)), *told, end]) + "\n"
 
 
 def put_into(page, kind, section):

@@ -131,7 +131,7 @@ def ask_all(asked, results, chosen, settings):
     return [entry for entry in entries if entry["case"] in names]
 
 
-def report(asked, parts):
+def report(asked, chosen, parts):
     """`parts`: (entries, settings) of each condition."""
     for entries, settings in parts:
         print(f"\n{settings['neighbours']} busy neighbours\n{matrix.as_text(entries)}")
@@ -139,7 +139,8 @@ def report(asked, parts):
         only = [f"--only {asked.only}"] if asked.only else []
         beside = f"--conditions {','.join(asked.conditions)}" if asked.conditions else f"--neighbours {asked.neighbours}"
         kind, public = ("public", ["--public"]) if asked.public else ("blind", [])
-        section = matrix.as_markdown(kind, " ".join(["script/doctor_blind", *public, f"--budget {asked.budget:g}", beside, *only]), parts)
+        stories = {case.name: case.story for case in chosen} if asked.public else None
+        section = matrix.as_markdown(kind, " ".join(["script/doctor_blind", *public, f"--budget {asked.budget:g}", beside, *only]), parts, stories)
         exists = asked.markdown.exists()
         asked.markdown.write_text(matrix.put_into(asked.markdown.read_text(), kind, section) if exists else section)
     counts = matrix.count([entry for entries, _ in parts for entry in entries])
@@ -168,7 +169,7 @@ def main(words):
         if asked.conditions:
             beside = {asked.results.with_stem(f"{asked.results.stem}-{name}"): CONDITIONS[name] for name in asked.conditions}
         every = {results: {"budget_s": asked.budget, "neighbours": neighbours} for results, neighbours in beside.items()}
-        return report(asked, [(ask_all(asked, results, chosen, settings), settings) for results, settings in every.items()])
+        return report(asked, chosen, [(ask_all(asked, results, chosen, settings), settings) for results, settings in every.items()])
     except (cases.CaseError, OSError) as problem:
         print(f"doctor_blind: {problem}", file=sys.stderr)
         return 2

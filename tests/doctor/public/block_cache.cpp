@@ -6,19 +6,17 @@
 // Case block_cache: {n} 3000000
 //   Truth: none
 //   Right: none
-#include <cstdlib>
-#include <cstring>
 #include <deque>
-#include <thread>
-#include <vector>
+
+#include "tests/doctor/public/rebuilt.hpp"
 
 namespace {
 
 constexpr std::size_t kBlock = 16384, kBlocks = 16;
 
-void serve(int blocks, const char* disk) {
+void serve(long blocks, const char* disk) {
   std::deque<void*> cache;
-  for (int i = 0; i < blocks; ++i) {
+  for (long i = 0; i < blocks; ++i) {
     void* const block = std::malloc(kBlock);
     std::memcpy(block, disk, kBlock);
     cache.push_back(block);
@@ -32,9 +30,6 @@ void serve(int blocks, const char* disk) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const int threads = argc > 1 ? std::atoi(argv[1]) : 2, blocks = argc > 2 ? std::atoi(argv[2]) : 3000000;
   const std::vector<char> disk(kBlock, 'x');
-  std::vector<std::thread> running;
-  for (int i = 0; i < threads; ++i) running.emplace_back(serve, blocks / threads, disk.data());
-  for (auto& thread : running) thread.join();
+  rebuilt::in_threads(argc, argv, [&](unsigned, long blocks) { serve(blocks, disk.data()); });
 }

@@ -7,29 +7,16 @@
 //   Truth: allocator-lock
 //   Right: allocator-lock
 //   Env: MALLOC_ARENA_MAX=1
-#include <cstdlib>
-#include <memory>
-#include <thread>
-#include <vector>
-
-namespace {
-
-void propagate(int rounds, unsigned seed) {
-  std::vector<std::unique_ptr<unsigned[]>> terms(32);
-  for (int round = 0; round < rounds; ++round) {
-    seed = seed * 1664525 + 1013904223;
-    const std::size_t length = 300 + (seed >> 16) % 200;
-    auto& one = terms[seed >> 27];
-    one = std::make_unique_for_overwrite<unsigned[]>(length);
-    for (std::size_t at = 0; at < length; at += 16) one[at] = seed;
-  }
-}
-
-}  // namespace
+#include "tests/doctor/public/rebuilt.hpp"
 
 int main(int argc, char** argv) {
-  const int threads = argc > 1 ? std::atoi(argv[1]) : 2, rounds = argc > 2 ? std::atoi(argv[2]) : 4000000;
-  std::vector<std::thread> running;
-  for (int i = 0; i < threads; ++i) running.emplace_back(propagate, rounds / threads, static_cast<unsigned>(i));
-  for (auto& thread : running) thread.join();
+  rebuilt::in_threads(argc, argv, [](unsigned seed, long rounds) {
+    std::vector<std::unique_ptr<unsigned[]>> terms(32);
+    for (long round = 0; round < rounds; ++round) {
+      const unsigned length = 300 + rebuilt::chance(seed) % 200;
+      auto& one = terms[seed >> 27];
+      one = std::make_unique_for_overwrite<unsigned[]>(length);
+      for (unsigned at = 0; at < length; at += 16) one[at] = seed;
+    }
+  });
 }

@@ -6,10 +6,9 @@
 // Case locked_malloc: {n} 12000000
 //   Truth: own-lock
 //   Right: own-lock
-#include <cstdlib>
 #include <mutex>
-#include <thread>
-#include <vector>
+
+#include "tests/doctor/public/rebuilt.hpp"
 
 namespace {
 
@@ -23,12 +22,11 @@ void runtime_free(void* block) {
   const std::lock_guard lock(g_runtime);
   std::free(block);
 }
-void compute(int arrays) {
-  for (int i = 0; i < arrays; ++i) {
+void compute(long arrays) {
+  for (long i = 0; i < arrays; ++i) {
     auto* const array = static_cast<double*>(runtime_malloc(64 * sizeof(double)));
     for (int at = 0; at < 64; ++at) array[at] = at * 0.5;
-    const volatile double kept = array[i & 63];
-    static_cast<void>(kept);
+    rebuilt::keep(array[i & 63]);
     runtime_free(array);
   }
 }
@@ -36,8 +34,5 @@ void compute(int arrays) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const int threads = argc > 1 ? std::atoi(argv[1]) : 2, arrays = argc > 2 ? std::atoi(argv[2]) : 12000000;
-  std::vector<std::thread> running;
-  for (int i = 0; i < threads; ++i) running.emplace_back(compute, arrays / threads);
-  for (auto& thread : running) thread.join();
+  rebuilt::in_threads(argc, argv, [](unsigned, long arrays) { compute(arrays); });
 }

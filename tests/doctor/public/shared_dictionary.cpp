@@ -5,10 +5,7 @@
 // Case shared_dictionary: {n} 40000000
 //   Truth: own-sharing
 //   Right: own-sharing
-#include <cstdlib>
-#include <memory>
-#include <thread>
-#include <vector>
+#include "tests/doctor/public/rebuilt.hpp"
 
 namespace {
 
@@ -17,21 +14,13 @@ struct Table {
   [[nodiscard]] std::shared_ptr<std::vector<unsigned>> dictionary_at() const { return dictionary; }
 };
 
-void look_up(const Table& table, int values, unsigned long& sum) {
-  unsigned long own = 0;
-  for (int i = 0; i < values; ++i) own += (*table.dictionary_at())[static_cast<std::size_t>(i) & 1023];
-  sum = own;
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
-  const int threads = argc > 1 ? std::atoi(argv[1]) : 2, values = argc > 2 ? std::atoi(argv[2]) : 40000000;
   const Table table;
-  std::vector<unsigned long> sums(64 * static_cast<std::size_t>(threads));
-  std::vector<std::thread> running;
-  for (int i = 0; i < threads; ++i)
-    running.emplace_back([&, i] { look_up(table, values / threads, sums[64 * static_cast<std::size_t>(i)]); });
-  for (auto& thread : running) thread.join();
-  return sums[0] == 1;
+  rebuilt::in_threads(argc, argv, [&](unsigned, long values) {
+    unsigned long sum = 0;
+    for (long i = 0; i < values; ++i) sum += (*table.dictionary_at())[static_cast<std::size_t>(i) & 1023];
+    rebuilt::keep(sum);
+  });
 }

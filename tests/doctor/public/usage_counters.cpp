@@ -6,36 +6,30 @@
 //   Truth: own-sharing
 //   Right: own-sharing
 #include <atomic>
-#include <cstdlib>
-#include <thread>
-#include <vector>
+
+#include "tests/doctor/public/rebuilt.hpp"
 
 namespace {
 
 alignas(64) std::atomic<std::size_t> g_used[8];
 
-void* allocate(std::size_t bytes, int thread) {
+void* allocate(std::size_t bytes, unsigned thread) {
   g_used[thread].store(g_used[thread].load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
   return std::malloc(bytes);
 }
-void release(void* block, std::size_t bytes, int thread) {
+void release(void* block, std::size_t bytes, unsigned thread) {
   g_used[thread].store(g_used[thread].load(std::memory_order_relaxed) - bytes, std::memory_order_relaxed);
   std::free(block);
 }
-void serve(int commands, int thread) {
-  for (int i = 0; i < commands; ++i) {
-    const std::size_t bytes = 16 + static_cast<std::size_t>(i & 63);
-    void* const block = allocate(bytes, thread);
-    *static_cast<volatile char*>(block) = 1;
-    release(block, bytes, thread);
-  }
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
-  const int threads = argc > 1 ? std::atoi(argv[1]) : 2, commands = argc > 2 ? std::atoi(argv[2]) : 30000000;
-  std::vector<std::thread> running;
-  for (int i = 0; i < threads; ++i) running.emplace_back(serve, commands / threads, i % 8);
-  for (auto& thread : running) thread.join();
+  rebuilt::in_threads(argc, argv, [](unsigned me, long commands) {
+    for (long i = 0; i < commands; ++i) {
+      const std::size_t bytes = 16 + static_cast<std::size_t>(i & 63);
+      void* const block = allocate(bytes, me % 8);
+      *static_cast<volatile char*>(block) = 1;
+      release(block, bytes, me % 8);
+    }
+  });
 }

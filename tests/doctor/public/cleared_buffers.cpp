@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: MIT
+// Does: many buffers are loaded once, and then cleared; each keeps its capacity.
+// Why:  people looked for a leak and found that clear() of a vector gives nothing back: the buffers are live blocks.
+//       github.com/openframeworks/openFrameworks/issues/6271, rebuilt from that description alone.
+// Case cleared_buffers: 40
+//   Ask: memory
+//   Truth: live-data
+//   Right: live-data
+#include "tests/doctor/public/rebuilt.hpp"
+
+int main(int, char** argv) {
+  std::vector<std::vector<char>> buffers(static_cast<std::size_t>(std::atoi(argv[1])));
+  for (auto& buffer : buffers) buffer.resize(1 << 20, 'x');
+  for (auto& buffer : buffers) buffer.clear();
+  rebuilt::idle(600);
+  rebuilt::keep(buffers);
+}
