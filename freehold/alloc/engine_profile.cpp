@@ -329,7 +329,7 @@ bool write_profile(const char* pattern) noexcept {
 }
 
 void engine::finish_start_of_profile() noexcept {
-  if (g_options.profile_bytes != 0 && !is_checked()) std::atexit(write_profile_at_exit);
+  if (g_options.profile != 0 && !is_checked()) std::atexit(write_profile_at_exit);
 }
 
 }  // namespace freehold::alloc

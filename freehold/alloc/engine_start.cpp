@@ -167,8 +167,8 @@ bool start() noexcept {
   if (!os::kThreadsTakeMalloc && start()) finish_start();
   if (!options_want_call_stacks()) return;
   if (g_start.load(std::memory_order_acquire) != Start::kReady && !start()) return;
-  if (os::prepare_call_stacks() && is_checked()) check::keep_call_stacks(g_options.check.stack_depth);
-  if (g_options.profile_bytes != 0 && !is_checked()) (void)start_profile(g_options.profile_bytes);
+  if (os::prepare_call_stacks() && is_checked()) check::keep_call_stacks(g_options.check.stacks);
+  if (g_options.profile != 0 && !is_checked()) (void)start_profile(g_options.profile);
 }
 
 void finish_start() noexcept {

@@ -211,7 +211,7 @@ class CheckedBlocks {
 
   [[nodiscard]] static std::size_t ring_entries(const Settings& settings) noexcept {
     constexpr std::size_t kLeastRawBytes = 64, kLeast = 64, kMost = std::size_t{1} << 20;
-    return std::clamp(std::bit_ceil(settings.quarantine_bytes / kLeastRawBytes), kLeast, kMost);
+    return std::clamp(std::bit_ceil(settings.quarantine / kLeastRawBytes), kLeast, kMost);
   }
   [[nodiscard]] Shard& own_shard() const noexcept { return shards_[A::thread_number() % kShards]; }
   [[nodiscard]] static BlockHeader& header(void* raw) noexcept { return *static_cast<BlockHeader*>(raw); }
@@ -408,7 +408,7 @@ class CheckedBlocks {
   // written beside the one, or to the other, is told near the place. Under the shard's lock. Where the program goes on after
   // a report, the free of the block or a look at all reports it, so that it is reported once.
   void look_at_last(Shard& shard) noexcept {
-    if (!settings_.aborts) return;
+    if (!settings_.abort) return;
     // Where another thread has taken it out of the quarantine, it looks.
     if (const void* const freed = std::exchange(shard.freed, nullptr);
         freed != nullptr && !shard.quarantine.empty() && shard.quarantine.newest().raw == freed)
@@ -559,13 +559,13 @@ class CheckedBlocks {
   }
   // A block that has ended goes to the quarantine.
   void keep(Shard& shard, const Quarantine::Entry& entry) noexcept {
-    if (entry.bytes > settings_.quarantine_bytes) {
+    if (entry.bytes > settings_.quarantine) {
       shard.freed = nullptr;
       return give_back(shard, entry);
     }
     if (shard.quarantine.full()) give_back(shard, take_oldest(shard));
     put_in_quarantine(shard, entry);
-    while (held_bytes_.load(std::memory_order_relaxed) > settings_.quarantine_bytes && !shard.quarantine.empty())
+    while (held_bytes_.load(std::memory_order_relaxed) > settings_.quarantine && !shard.quarantine.empty())
       shorten_quarantine(shard);
   }
 

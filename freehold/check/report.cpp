@@ -22,7 +22,7 @@
 namespace freehold::check {
 namespace {
 
-constexpr os::OptionName kReportFd{"FREEHOLD_REPORT_FD", nullptr};
+constexpr os::OptionName kReportFd{"report_fd", os::EnvironmentOnly{}};
 constexpr int kMostMilliseconds = 30'000;  // a program of a gigabyte of debug information takes several seconds
 
 constinit int g_socket = -1;

@@ -3,51 +3,31 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdint>
-#include <iterator>
 
 #include "freehold/base/check.hpp"
-#include "freehold/os/program_options.hpp"
 #include "freehold/sync/lock.hpp"
 
 namespace freehold::check {
 namespace {
 
-constexpr os::OptionName kOn{"FREEHOLD_CHECK", "check"};
-constexpr os::OptionName kFamily{"FREEHOLD_CHECK_FAMILY", "check_family"};
-constexpr os::OptionName kSizes{"FREEHOLD_CHECK_SIZES", "check_sizes"};
-constexpr os::OptionName kCanary{"FREEHOLD_CHECK_CANARY", "check_canary"};
-constexpr os::OptionName kFill{"FREEHOLD_CHECK_FILL", "check_fill"};
-constexpr os::OptionName kQuarantine{"FREEHOLD_CHECK_QUARANTINE", "check_quarantine"};
-constexpr os::OptionName kRandom{"FREEHOLD_CHECK_RANDOM", "check_random"};
-constexpr os::OptionName kContents{"FREEHOLD_CHECK_CONTENTS", "check_contents"};
-constexpr os::OptionName kLeaks{"FREEHOLD_CHECK_LEAKS", "check_leaks"};
-constexpr os::OptionName kStacks{"FREEHOLD_CHECK_STACKS", "check_stacks"};
-constexpr os::OptionName kAbort{"FREEHOLD_CHECK_ABORT", "check_abort"};
-constexpr os::OptionName kAll[] = {kOn,     kFamily,   kSizes, kCanary, kFill, kQuarantine,
-                                   kRandom, kContents, kLeaks, kStacks, kAbort};
+#define FREEHOLD_NAME(name, kind, value, shown, effect) {"check_" #name, kind{}},
+constexpr os::OptionName kNames[] = {FREEHOLD_CHECK_OPTIONS(FREEHOLD_NAME)};
+#undef FREEHOLD_NAME
 
-constexpr unsigned kDepthOfLeaks = 8, kMostDepth = 64;
+constexpr int kDepthOfLeaks = 8, kMostDepth = 64;
 
 void read(Settings& s) noexcept {
-  os::read_switch(kOn, s.on);
-  os::read_switch(kFamily, s.family);
-  os::read_switch(kSizes, s.sizes);
-  os::read_switch(kCanary, s.canary);
-  os::read_switch(kFill, s.fill);
-  os::read_switch(kRandom, s.random);
-  os::read_switch(kLeaks, s.leaks);
-  os::read_switch(kAbort, s.aborts);
-  os::read_byte_or_none(kContents, s.contents);
-  std::uint64_t number = s.quarantine_bytes;
-  os::read_number(kQuarantine, number);
-  s.quarantine_bytes = static_cast<std::size_t>(number);
-  number = s.leaks ? kDepthOfLeaks : 0;
-  os::read_number(kStacks, number);
-  s.stack_depth = static_cast<unsigned>(std::min<std::uint64_t>(number, kMostDepth));
+  os::read_switch("check", s.on);
+  const os::OptionName* at = kNames;
+  s.stacks = -1;  // which no text gives
+#define FREEHOLD_READ(name, kind, value, shown, effect) kind::read(*at++, s.name);
+  FREEHOLD_CHECK_OPTIONS(FREEHOLD_READ)
+#undef FREEHOLD_READ
+  if (s.stacks < 0) s.stacks = s.leaks ? kDepthOfLeaks : 0;
+  s.stacks = std::min(s.stacks, kMostDepth);
   // The others were read even so: a value that is wrong is said.
   if (s.on)
-    base::set_fatal_returns(!s.aborts);
+    base::set_fatal_returns(!s.abort);
   else
     s = {};
 }
@@ -68,9 +48,6 @@ const Settings& settings() noexcept {
   return g_settings;
 }
 
-bool is_setting(const char* name, std::size_t length) noexcept {
-  return std::any_of(std::begin(kAll), std::end(kAll),
-                     [=](const os::OptionName& option) { return os::is_named(option, name, length); });
-}
+std::span<const os::OptionName> setting_names() noexcept { return kNames; }
 
 }  // namespace freehold::check

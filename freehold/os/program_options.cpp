@@ -3,6 +3,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <climits>
 #include <cstdlib>
 #include <cstring>
 
@@ -23,12 +25,6 @@ bool parse_number(const char* text, std::uint64_t& out) noexcept {
   return true;
 }
 
-// Where a value was found: what to call it in a complaint, and its text (null: nowhere).
-struct Found {
-  const char* name;
-  const char* text;
-};
-
 constexpr std::size_t kMostBytes = 64;  // of one option in the program's string; longer ones make no sense
 
 // Calls visit(name, length of the name, value, length of the value) for each option in the program's string; a part without
@@ -47,10 +43,20 @@ void for_each_compiled(Visit visit) noexcept {
   }
 }
 
+[[nodiscard]] bool is_named(const OptionName& option, const char* name, std::size_t length) noexcept {
+  return !option.environment_only && std::strlen(option.name) == length && std::memcmp(option.name, name, length) == 0;
+}
+
+// Where a value was found: what to call it in a complaint, and its text (null: nowhere).
+struct Found {
+  const char* name;
+  const char* text;
+};
+
 // The value of an option: the environment's, else the program's. `room` holds a copy of the latter.
 [[nodiscard]] Found look_up(const OptionName& option, char (&room)[kMostBytes]) noexcept {
   if (const char* const text = ::secure_getenv(option.variable); text != nullptr) return {option.variable, text};
-  Found found{option.compiled, nullptr};
+  Found found{option.name, nullptr};
   for_each_compiled([&](const char* name, std::size_t name_length, const char* value, std::size_t length) {
     if (value == nullptr || !is_named(option, name, name_length) || length >= kMostBytes) return;
     std::memcpy(room, value, length);
@@ -60,11 +66,19 @@ void for_each_compiled(Visit visit) noexcept {
   return found;
 }
 
+// Has parse(text) take the option's value; complains if that is false.
+template <class Parse>
+void read(const OptionName& option, const char* expected, Parse parse) noexcept {
+  char room[kMostBytes];
+  const Found found = look_up(option, room);
+  if (found.text != nullptr && !parse(found.text)) complain_of_option(found.name, expected);
+}
+
 }  // namespace
 
 // Built by hand: this runs inside the first malloc.
 void complain_of_option(const char* name, const char* expected) noexcept {
-  char line[240] = "freehold: ignoring ";
+  char line[400] = "freehold: ignoring ";
   std::size_t n = std::strlen(line);
   for (const char* part : {name, ": expected ", expected, "\n"}) {
     const std::size_t length = std::strlen(part);
@@ -75,17 +89,23 @@ void complain_of_option(const char* name, const char* expected) noexcept {
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line, n);
 }
 
-bool is_named(const OptionName& option, const char* name, std::size_t length) noexcept {
-  return option.compiled != nullptr && std::strlen(option.compiled) == length &&
-         std::memcmp(option.compiled, name, length) == 0;
-}
-
-void complain_of_unknown_options(bool (*is_known)(const char*, std::size_t) noexcept, const char* expected) noexcept {
+void complain_of_unknown_options(std::span<const OptionName> options, std::span<const OptionName> others,
+                                 const char* ending) noexcept {
   for_each_compiled([=](const char* name, std::size_t name_length, const char* value, std::size_t length) {
-    if (value != nullptr && length < kMostBytes && is_known(name, name_length)) return;
-    char copy[kMostBytes] = {};
+    const auto is_it = [=](const OptionName& option) { return is_named(option, name, name_length); };
+    if (value != nullptr && length < kMostBytes &&
+        (std::ranges::any_of(options, is_it) || std::ranges::any_of(others, is_it)))
+      return;
+    char copy[kMostBytes] = {}, list[300];
     std::memcpy(copy, name, name_length < kMostBytes ? name_length : kMostBytes - 1);
-    complain_of_option(copy, expected);
+    list[0] = '\0';
+    for (const OptionName& option : options) {
+      if (option.environment_only || std::strlen(list) + sizeof option.variable + std::strlen(ending) > sizeof list)
+        continue;
+      if (list[0] != '\0') std::strcat(list, ", ");
+      std::strcat(list, option.name);
+    }
+    complain_of_option(copy, std::strcat(list, ending));
   });
 }
 
@@ -97,49 +117,64 @@ bool is_positive_number(const OptionName& option) noexcept {
 }
 
 void read_number(const OptionName& option, std::uint64_t& value) noexcept {
-  char room[kMostBytes];
-  const Found found = look_up(option, room);
-  if (found.text != nullptr && !parse_number(found.text, value)) complain_of_option(found.name, "a whole number");
+  read(option, "a whole number", [&](const char* text) { return parse_number(text, value); });
+}
+
+void read_int(const OptionName& option, int& value) noexcept {
+  std::uint64_t number = UINT64_MAX;  // which no text gives
+  read_number(option, number);
+  if (number != UINT64_MAX) value = static_cast<int>(std::min<std::uint64_t>(number, INT_MAX));
+}
+
+void read_flag(const OptionName& option, bool& value) noexcept {
+  std::uint64_t number = value ? 1 : 0;
+  read_number(option, number);
+  value = number != 0;
 }
 
 void read_switch(const OptionName& option, bool& value) noexcept {
-  char room[kMostBytes];
-  const Found found = look_up(option, room);
-  if (found.text == nullptr) return;
-  if ((*found.text != '0' && *found.text != '1') || found.text[1] != '\0') return complain_of_option(found.name, "0 or 1");
-  value = *found.text == '1';
+  read(option, "0 or 1", [&](const char* text) {
+    if ((*text != '0' && *text != '1') || text[1] != '\0') return false;
+    value = *text == '1';
+    return true;
+  });
 }
 
 void read_byte_or_none(const OptionName& option, int& value) noexcept {
-  char room[kMostBytes];
-  const Found found = look_up(option, room);
-  if (found.text == nullptr) return;
-  std::uint64_t number = 0;
-  if (std::strcmp(found.text, "none") == 0)
-    value = -1;
-  else if (parse_number(found.text, number) && number <= 255)
-    value = static_cast<int>(number);
-  else
-    complain_of_option(found.name, "none, or a number from 0 to 255");
+  read(option, "none, or a number from 0 to 255", [&](const char* text) {
+    std::uint64_t number = 0;
+    const bool is_none = std::strcmp(text, "none") == 0;
+    if (!is_none && (!parse_number(text, number) || number > 255)) return false;
+    value = is_none ? -1 : static_cast<int>(number);
+    return true;
+  });
 }
 
 void read_path(const OptionName& option, char* path, std::size_t room) noexcept {
-  const char* const text = ::secure_getenv(option.variable);
-  if (text == nullptr) return;
-  const std::size_t length = std::strlen(text);
-  if (length >= room) return complain_of_option(option.variable, "a shorter path");
-  std::memcpy(path, text, length + 1);
+  read(option, "a shorter path", [&](const char* text) {
+    const std::size_t length = std::strlen(text);
+    if (length < room) std::memcpy(path, text, length + 1);
+    return length < room;
+  });
 }
 
-unsigned read_word(const OptionName& option, const std::array<const char*, 3>& words, const char* expected,
-                   unsigned otherwise) noexcept {
-  char room[kMostBytes];
-  const Found found = look_up(option, room);
-  if (found.text == nullptr) return otherwise;
-  for (unsigned i = 0; i < words.size(); ++i)
-    if (std::strcmp(found.text, words[i]) == 0) return i;
-  complain_of_option(found.name, expected);
-  return otherwise;
+unsigned read_word(const OptionName& option, const char* words, unsigned otherwise) noexcept {
+  unsigned found = otherwise;
+  read(option, words, [&](const char* text) {
+    unsigned place = 0;
+    for (const char* at = words; *at != '\0'; ++place) {
+      const std::size_t length = std::strcspn(at, ", ");
+      if (std::strlen(text) == length && std::memcmp(at, text, length) == 0) {
+        found = place;
+        return true;
+      }
+      at += length;
+      at += std::strspn(at, ", ");
+      if (std::strncmp(at, "or ", 3) == 0) at += 3;
+    }
+    return false;
+  });
+  return found;
 }
 
 }  // namespace freehold::os

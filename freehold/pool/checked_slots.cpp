@@ -20,7 +20,7 @@ namespace {
 // Slots that a quarantine has room for; a power of two, or 0.
 [[nodiscard]] std::size_t quarantine_slots(const SlotRoom& room, const PoolShape& shape) noexcept {
   constexpr std::size_t kMost = std::size_t{1} << 20;
-  return std::bit_floor(std::min({check::settings().quarantine_bytes / room.stride_bytes, shape.slots, kMost}));
+  return std::bit_floor(std::min({check::settings().quarantine / room.stride_bytes, shape.slots, kMost}));
 }
 
 [[nodiscard]] std::uint64_t random_word(const void* pool) noexcept {
@@ -51,7 +51,7 @@ CheckedSlots::CheckedSlots(const SlotRoom& room, const PoolShape& shape, bool ke
       secret_(random_word(this)),
       ring_(keeps ? std::max<std::size_t>(quarantine_slots(room, shape), 1) : 1) {
   kept_.init(ring_.data(), keeps ? quarantine_slots(room, shape) : 0);
-  const unsigned depth = check::settings().stack_depth;
+  const unsigned depth = check::settings().stacks;
   if (depth != 0 && os::prepare_call_stacks()) check::keep_call_stacks(depth);
 }
 

@@ -51,7 +51,7 @@ struct World {
   ~World() { base::set_fatal_handler(nullptr); }
   static Settings settings() {
     Settings s;
-    s.quarantine_bytes = 1024;
+    s.quarantine = 1024;
     s.random = false;
     return s;
   }

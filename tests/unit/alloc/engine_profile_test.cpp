@@ -349,7 +349,7 @@ TEST_F(ProfileOfTheEngine, AtExit_FileThatCannotBeWritten_OneLineSaysWhy) {
   const auto end_with_file = [](const std::string& file) {
     ASSERT_LT(file.size(), sizeof engine::g_options.profile_file);
     std::strcpy(engine::g_options.profile_file, file.c_str());
-    engine::g_options.profile_bytes = 1;
+    engine::g_options.profile = 1;
     engine::finish_start_of_profile();
     std::exit(0);
   };

@@ -32,7 +32,7 @@ class CheckedBlocksTest : public testing::Test {
   }
   static Settings usual() {
     Settings settings;
-    settings.quarantine_bytes = 64 * 1024;
+    settings.quarantine = 64 * 1024;
     return settings;
   }
   void begin(const Settings& settings) {
@@ -82,7 +82,7 @@ TEST_F(CheckedBlocksTest, BlockOfNoBytes_IsSealed) {
 
 TEST_F(CheckedBlocksTest, Quarantine_HoldsTheOldestSoLong) {
   Settings settings = usual();
-  settings.quarantine_bytes = 10 * 256;
+  settings.quarantine = 10 * 256;
   settings.random = false;
   begin(settings);
   char* const first = allocate(100);
@@ -99,7 +99,7 @@ TEST_F(CheckedBlocksTest, Quarantine_HoldsTheOldestSoLong) {
 // What threads left that ended makes room for those that free now.
 TEST_F(CheckedBlocksTest, QuarantineOfAThreadThatEnded_DoesNotStayFull) {
   Settings settings = usual();
-  settings.quarantine_bytes = 20 * 256;
+  settings.quarantine = 20 * 256;
   settings.random = false;
   begin(settings);
   std::vector<char*> theirs;

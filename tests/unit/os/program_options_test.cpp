@@ -16,8 +16,8 @@ const char* freehold_options = "test_nonsense:x";
 namespace freehold::os {
 namespace {
 
-constexpr OptionName kByte{"FREEHOLD_TEST_BYTE", "test_byte"};
-constexpr OptionName kNonsense{"FREEHOLD_TEST_NONSENSE", "test_nonsense"};
+constexpr OptionName kByte{"test_byte"};
+constexpr OptionName kNonsense{"test_nonsense"};
 
 // The lines that `f` writes to standard error.
 template <class F>
@@ -45,6 +45,13 @@ TEST(ProgramOptions, ThatMakeNoSense_StayAsTheyAreAndAreReported) {
     EXPECT_EQ(byte, 3) << text;
   }
   ::unsetenv(kByte.variable);
+}
+
+TEST(ProgramOptions, ThatAreUnknown_AreReportedWithTheNamesThatTheStringMayHave) {
+  constexpr OptionName kKnown[] = {{"test_byte"}, {"test_path", EnvironmentOnly{}}, {"test_other"}};
+  EXPECT_EQ(errors_of([&] { complain_of_unknown_options(kKnown, {}, " or a fourth"); }),
+            "freehold: ignoring test_nonsense: expected test_byte, test_other or a fourth\n");
+  EXPECT_EQ(errors_of([&] { complain_of_unknown_options(kKnown, {&kNonsense, 1}, ""); }), "");
 }
 
 }  // namespace
