@@ -5,7 +5,10 @@
 
 #include <algorithm>
 #include <cctype>
+#include <regex>
 #include <string_view>
+
+#include "freehold/alloc/options.hpp"
 
 namespace freehold::cli::reference {
 namespace {
@@ -27,6 +30,11 @@ std::string escaped(std::string_view text) {
     }
   }
   return safe;
+}
+
+std::string upper(std::string text) {
+  std::ranges::transform(text, text.begin(), [](unsigned char letter) { return static_cast<char>(std::toupper(letter)); });
+  return text;
 }
 
 std::string bold(std::string_view text) { return "\\fB" + escaped(text) + "\\fR"; }
@@ -75,6 +83,26 @@ std::string subcommands_section(const Command& command) {
   return text;
 }
 
+// Text without Markdown: of a link its text, or nothing if brackets are around it.
+std::string plain(const std::string& markdown) {
+  static const std::regex code("`"), link(R"( \(\[[^\]]*\]\([^)]*\)\)|\[([^\]]*)\]\([^)]*\))");
+  return std::regex_replace(std::regex_replace(markdown, code, ""), link, "$1");
+}
+
+std::string environment_section() {
+  std::string text = ".SH ENVIRONMENT\nThe malloc reads these variables at the start of a program.\n";
+  const auto add = [&](std::string name, const std::string& value, const std::string& effect) {
+    text += fmt::format(".TP\n{} ({})\n{}\n", bold(upper(std::move(name))), escaped(plain(value)), escaped(plain(effect)));
+  };
+#define FREEHOLD_ADD(name, kind, value, shown, effect) add("FREEHOLD_" #name, shown, effect);
+  FREEHOLD_OPTIONS(FREEHOLD_ADD)
+#undef FREEHOLD_ADD
+#define FREEHOLD_ADD(name, kind, value, shown, effect) add("FREEHOLD_CHECK_" #name, shown, effect);
+  FREEHOLD_CHECK_OPTIONS(FREEHOLD_ADD)
+#undef FREEHOLD_ADD
+  return text;
+}
+
 std::string see_also(const Command& command) {
   std::vector<std::string> others;
   std::string parent;
@@ -92,9 +120,8 @@ std::string see_also(const Command& command) {
 std::string man_page_name(const Command& command) { return command.joined("-") + ".1"; }
 
 std::string man_page(const Command& command, const std::string& release) {
-  std::string title = command.joined("-");
-  std::ranges::transform(title, title.begin(), [](unsigned char letter) { return static_cast<char>(std::toupper(letter)); });
-  std::string page = fmt::format(".TH \"{}\" 1 \"\" \"{}\" \"User Commands\"\n", escaped(title), escaped(release));
+  std::string page =
+      fmt::format(".TH \"{}\" 1 \"\" \"{}\" \"User Commands\"\n", escaped(upper(command.joined("-"))), escaped(release));
   // Names and options keep their dashes and are not hyphenated; ragged lines are easier to read than stretched ones.
   page += ".nh\n.ad l\n";
   page += fmt::format(".SH NAME\n{} \\- {}\n", escaped(command.joined("-")), escaped(headline(command)));
@@ -104,6 +131,7 @@ std::string man_page(const Command& command, const std::string& release) {
   if (!command.subcommands.empty()) page += subcommands_section(command);
   if (!command.words.empty() || command.runs_a_program) page += words_section(command);
   if (!command.options.empty()) page += options_section(command);
+  if (command.path.size() == 1 && command.name() == kFreehold) page += environment_section();
   return page + see_also(command);
 }
 
