@@ -58,7 +58,11 @@ struct NativeConfig {
   static constexpr std::size_t kBinBytes = 64 * 1024;  // a bin's slots at most, but for kMinSlots
   static constexpr unsigned kMinSlots = 8;             // of a bin that has grown: four blocks at once stay in it
   static constexpr unsigned kMaxSlots = 128;           // a bin's slots at most; half of it, one word, is a batch
-  static constexpr std::size_t kFirstBytes = 2048;     // a new bin
+  // The same of a bin that gives slots back and wants them again: as many as two threads that exchange blocks send at once.
+  // Measured: docs/benchmarks-counts.md.
+  static constexpr std::size_t kBurstBytes = 128 * 1024;
+  static constexpr unsigned kBurstSlots = 1023;     // with the sentinel, the largest record
+  static constexpr std::size_t kFirstBytes = 2048;  // a new bin
   static constexpr unsigned kFirstSlots = 32;
   static constexpr std::size_t kThreadBytes = 16 * 1024;   // every thread may cache this much
   static constexpr std::size_t kThreadMaxBytes = 4 << 20;  // and more from the common budget, up to here

@@ -270,9 +270,12 @@ class Core {
   static constexpr std::size_t kMoveBytes = 256 * 1024;  // below, copying is cheaper than two system calls
 
   static constexpr unsigned max_slots(SizeClass c) noexcept {
-    const std::size_t n = Config::kBinBytes / Classes::slot_bytes(c);
-    return n > Config::kMaxSlots ? Config::kMaxSlots
-                                 : (n < Config::kMinSlots ? Config::kMinSlots : static_cast<unsigned>(n));
+    return static_cast<unsigned>(
+        std::clamp<std::size_t>(Config::kBinBytes / Classes::slot_bytes(c), Config::kMinSlots, Config::kMaxSlots));
+  }
+  static constexpr unsigned burst_slots(SizeClass c) noexcept {
+    return static_cast<unsigned>(
+        std::clamp<std::size_t>(Config::kBurstBytes / Classes::slot_bytes(c), max_slots(c), Config::kBurstSlots));
   }
   static constexpr unsigned first_slots(SizeClass c) noexcept {
     const std::size_t n = Config::kFirstBytes / Classes::slot_bytes(c);

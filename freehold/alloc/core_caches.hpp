@@ -107,7 +107,8 @@ template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
 bool Core<A, Config, Pages, Clock>::grow(Cache& cache, SizeClass c) noexcept {
   auto& bin = cache.bins[c];
   const unsigned old = bin.capacity;
-  const unsigned capacity = old == 0 ? first_slots(c) : std::min(old * 2, max_slots(c));
+  const unsigned most = old < max_slots(c) ? max_slots(c) : burst_slots(c);
+  const unsigned capacity = old == 0 ? first_slots(c) : std::min(old * 2, most);
   const base::KeepErrno keep;
   if (capacity <= old || !grant(cache, (capacity - old) * Classes::slot_bytes(c))) return false;
   void** array;
@@ -129,7 +130,8 @@ bool Core<A, Config, Pages, Clock>::grow(Cache& cache, SizeClass c) noexcept {
   bin.array = array;
   bin.capacity = static_cast<std::uint16_t>(capacity);
   bin.batch = static_cast<std::uint8_t>(std::clamp(capacity / 2, 1U, 64U));
-  bin.is_grown = capacity == max_slots(c);
+  bin.is_grown = capacity >= max_slots(c);
+  bin.can_burst = capacity < burst_slots(c);
   if (old == 0) bin.looks = Cache::kLooks;
   cache.limit[c] = bin.looks != 0 ? cache.top[c] : array + 1 + capacity;
   return true;
@@ -148,7 +150,7 @@ void Core<A, Config, Pages, Clock>::shrink(Cache& cache, SizeClass c) noexcept {
   bin.array = nullptr;
   bin.capacity = 0;
   bin.batch = 1;
-  bin.is_grown = false;
+  bin.is_grown = bin.can_burst = false;
   void** const nothing = reinterpret_cast<void**>(&cache + 1);
   cache.top[c] = cache.limit[c] = nothing + 1;
 }

@@ -77,7 +77,7 @@ __attribute__((no_sanitize("thread"))) void Core<A, Config, Pages, Clock>::repor
       void** const top = __atomic_load_n(&cache->top.items[c.index()], __ATOMIC_RELAXED);
       if (array == nullptr || top <= array) continue;
       const auto entries = static_cast<std::size_t>(top - array) - 1;
-      if (entries > Config::kMaxSlots || entries > most - n) continue;
+      if (entries > Config::kBurstSlots || entries > most - n) continue;
       for (std::size_t i = 0; i < entries; ++i)
         if (void* const slot = array[1 + i]; slot != nullptr) room[n++] = slot;
     }

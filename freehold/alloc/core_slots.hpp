@@ -43,7 +43,7 @@ void* Core<A, Config, Pages, Clock>::refill(Cache& cache, SizeClass c) noexcept 
   auto& bin = cache.bins[c];
   if (!bin.is_grown) [[unlikely]]
     (void)grow(cache, c);
-  bin.active = true;
+  bin.active = bin.is_refilled = true;
   const unsigned want = bin.batch;
   pool::Taken taken = arena_.take_slots_at_home(c, bin.cursor, want, cache.id);
   if (taken.bits == 0) [[unlikely]]
@@ -108,7 +108,7 @@ void Core<A, Config, Pages, Clock>::drain(Cache& cache, SizeClass c, void* slot)
   if (bin.looks != 0 && cache.entries(c) < bin.capacity) return push_looked_at(cache, c, slot);
   bin.drains.store(bin.drains.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   count_slow_call(cache);
-  if (!bin.is_grown) [[unlikely]] {
+  if (!bin.is_grown || (bin.can_burst && bin.may_keep && std::exchange(bin.is_refilled, false))) [[unlikely]] {
     if (grow(cache, c)) return push_looked_at(cache, c, slot);
     if (bin.capacity == 0) return give_back(cache, c, &slot, 1);
   }
@@ -117,12 +117,13 @@ void Core<A, Config, Pages, Clock>::drain(Cache& cache, SizeClass c, void* slot)
   *cache.top[c]++ = slot;
 }
 
-// The older half of a full bin.
+// The older half of a full bin, or as much as a free may take the time for.
 template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
 void Core<A, Config, Pages, Clock>::give_oldest(Cache& cache, SizeClass c) noexcept {
   auto& bin = cache.bins[c];
-  const std::size_t n = bin.capacity, oldest = (n + 1) / 2;
-  give_back(cache, c, bin.array + 1, oldest);
+  const std::size_t n = bin.capacity, oldest = std::min((n + 1) / 2, 2 * pool::kMaxBatch);
+  for (std::size_t i = 0; i < oldest; i += pool::kMaxBatch)
+    give_back(cache, c, bin.array + 1 + i, std::min(oldest - i, pool::kMaxBatch));
   std::memmove(bin.array + 1, bin.array + 1 + oldest, (n - oldest) * sizeof(void*));
   cache.top[c] -= oldest;
 }
@@ -153,7 +154,9 @@ void Core<A, Config, Pages, Clock>::push_looked_at(Cache& cache, SizeClass c, vo
 
 template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
 void Core<A, Config, Pages, Clock>::give_back(Cache& cache, SizeClass c, void* const* slots, std::size_t n) noexcept {
-  const std::uint32_t remote = arena_.give_slots(c, slots, n, cache.bins[c].cursor.word, cache.id);
+  auto& bin = cache.bins[c];
+  const std::uint32_t remote = arena_.give_slots(c, slots, n, bin.cursor.word, cache.id);
+  bin.may_keep = remote == 0 || Classes::slot_bytes(c) >= base::kCacheLine;
   // Relaxed: only this thread writes it.
   if (remote != 0)
     cache.remote_frees.store(cache.remote_frees.load(std::memory_order_relaxed) + remote, std::memory_order_relaxed);

@@ -71,7 +71,7 @@ struct LiveThreads {
   std::uint32_t bin_refills;
   std::uint32_t bin_drains;
   std::uint32_t bin_capacity;  // 2 bytes: entries
-  std::uint32_t bin_marks;     // 1 byte: entries that are no slots
+  std::uint32_t bin_marks;     // 2 bytes: entries that are no slots
   std::uint32_t unused;
 };
 

@@ -62,11 +62,14 @@ struct ThreadCache {
     void** array = nullptr;  // null: no array yet
     pool::Cursor cursor;     // where this thread took or gave slots last
     std::uint16_t capacity = 0;
-    std::uint8_t batch = 1;  // slots that a refill asks for: half of the capacity, at most a word
-    bool is_grown = false;   // the capacity is the class's greatest
-    bool active = false;     // used since the last look for idle bins
-    std::uint8_t marks = 0;  // entries that are null: the observers'
-    std::uint8_t looks = 0;  // of the first frees, those that still meet the limit and are looked at
+    std::uint16_t marks = 0;   // entries that are null: the observers'
+    std::uint8_t batch = 1;    // slots that a refill asks for: half of the capacity, at most a word
+    bool is_grown = false;     // as far as refills let it grow
+    bool can_burst = false;    // drains may let it grow further,
+    bool is_refilled = false;  // if it was refilled since one tried to,
+    bool may_keep = false;     // and if what it gave back last does not share lines with blocks of other threads
+    bool active = false;       // used since the last look for idle bins
+    std::uint8_t looks = 0;    // of the first frees, those that still meet the limit and are looked at
     Counter refills{0}, drains{0};
   };
   PerClass<Bin, kCount> bins;

@@ -125,7 +125,7 @@ class Engine {
                                             at<std::uint16_t>(record, bin + layout.bin_capacity));
       // Marks of the heap profile are entries, but no slots.
       const std::uint64_t cached =
-          entered - std::min<std::uint64_t>(entered, at<std::uint8_t>(record, bin + layout.bin_marks));
+          entered - std::min<std::uint64_t>(entered, at<std::uint16_t>(record, bin + layout.bin_marks));
       thread.refills += refills;
       thread.drains += drains;
       thread.cached_bytes += cached * tables_.classes.slot_bytes[c];

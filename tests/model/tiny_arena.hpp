@@ -72,7 +72,8 @@ struct TinyConfig {
   // Thread caches of two slots a class, which begin with one.
   static constexpr std::size_t kBinBytes = 4 * Layout::kPage;
   static constexpr unsigned kMinSlots = 2;
-  static constexpr unsigned kMaxSlots = 2, kFirstSlots = 1;
+  static constexpr unsigned kMaxSlots = 2, kFirstSlots = 1, kBurstSlots = 2;
+  static constexpr std::size_t kBurstBytes = kBinBytes;
   static constexpr std::size_t kFirstBytes = 2 * Layout::kPage;
   static constexpr std::size_t kThreadBytes = 8 * Layout::kPage;
   static constexpr std::size_t kThreadMaxBytes = 16 * Layout::kPage;

@@ -81,6 +81,43 @@ TEST(Core, Refill_EveryClass_GivesDistinctSlotsAndTheBinGrows) {
   expect_whole(machine);
 }
 
+// `n` blocks of the class, and all of them free again.
+void use_and_free(Thread& thread, SizeClass c, unsigned n) {
+  std::vector<void*> blocks;
+  for (unsigned i = 0; i < n; ++i) blocks.push_back(thread.allocate_class(c));
+  for (void* block : blocks) thread.free(block);
+}
+
+TEST(Core, Drain_BinThatIsRefilledBetween_HoldsTheWholeBurst) {
+  Machine machine(small_settings(), std::size_t{64} << 20);
+  Thread thread(machine);
+  const SizeClass c = Classes::class_of(96);
+  const auto& bin = thread.cache()->bins[c];
+  use_and_free(thread, c, 1000);
+  EXPECT_LE(bin.capacity, 2 * SmallConfig::kMaxSlots) << "once is no burst that comes again";
+  for (int i = 0; i < 4; ++i) use_and_free(thread, c, 1000);
+  EXPECT_EQ(bin.capacity, SmallConfig::kBurstSlots);
+  const std::uint64_t refills = bin.refills.load(), drains = bin.drains.load();
+  for (int i = 0; i < 4; ++i) use_and_free(thread, c, 500);
+  EXPECT_EQ(bin.refills.load(), refills);
+  EXPECT_EQ(bin.drains.load(), drains);
+  use_and_free(thread, Classes::class_of(32 * 1024), 100);
+  EXPECT_EQ(thread.cache()->bins[Classes::class_of(32 * 1024)].capacity, SmallConfig::kMinSlots);
+  thread.leave();
+  expect_whole(machine);
+}
+
+TEST(Core, Drain_ThreadThatOnlyFrees_HoldsNoBurst) {
+  Machine machine(small_settings(), std::size_t{64} << 20);
+  Thread producer(machine), consumer(machine);
+  const SizeClass c = Classes::class_of(96);
+  for (int i = 0; i < 10'000; ++i) consumer.free(producer.allocate_class(c));
+  EXPECT_EQ(consumer.cache()->bins[c].capacity, SmallConfig::kMaxSlots);
+  producer.leave();
+  consumer.leave();
+  expect_whole(machine);
+}
+
 // ---- marks of samples -------------------------------------------------------------------------------------------------
 
 TEST(Core, Budget_ManyThreads_CachesStayWithinIt) {
