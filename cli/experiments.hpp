@@ -17,7 +17,7 @@ struct Experiment {
 inline constexpr std::array kExperiments{
     Experiment{"scale", "Measure how allocators scale, in threads and in processes"},
     Experiment{"pools", "Compare pools of fixed-size slots: the experiments of two articles"},
-    Experiment{"simulate", "Count Freehold's coherence misses and lock hand-overs on 1 to 256 simulated cores"},
+    Experiment{"simulate", "Count Freehold's coherence misses and lock hand-overs on 1 to 384 simulated cores"},
     Experiment{"timers", "Compare timer queues and wheels on private and shared heaps"},
     Experiment{"articles", "Test the claims of the five articles on this machine"},
 };

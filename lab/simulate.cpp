@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// freehold simulate: runs Freehold's malloc on 1 to 256 simulated cores and counts coherence misses and lock hand-overs.
+// freehold simulate: runs Freehold's malloc on 1 to 384 simulated cores and counts coherence misses and lock hand-overs.
 // docs/simulate.md explains the workloads and how to read the table.
 #include <optional>
 
@@ -21,6 +21,8 @@ struct SimulateOptions {
   std::optional<std::string> quantum;
   std::optional<std::string> pairs;
   std::optional<std::string> places;
+  std::optional<std::string> nodes;
+  std::optional<std::string> far_cost;
   ResultFiles files;
 };
 
@@ -37,6 +39,8 @@ Settings settings_of(const SimulateOptions& options) {
   parse_into(settings.quantum, "--quantum", options.quantum, 1, 1'000'000);
   parse_into(settings.pairs, "--pairs", options.pairs, 1, 1'000'000);
   parse_into(settings.places, "--places", options.places, 1, 1000);
+  parse_into(settings.nodes, "--nodes", options.nodes, 1, sim::kMaxCores);
+  parse_into(settings.far_cost, "--far-cost", options.far_cost, 100, 1000);
   return settings;
 }
 
@@ -57,6 +61,8 @@ void add_simulate(CLI::App& app, Invocation& invocation) {
   command.add_option("--pairs", options.pairs, "Number of blocks that each core frees while it is counted [by the size]",
                      "N");
   command.add_option("--places", options.places, "List the N places in the source with the most misses, too", "N");
+  command.add_option("--nodes", options.nodes, "Memory nodes of the machine: count lines that another one serves [1]", "N");
+  command.add_option("--far-cost", options.far_cost, "What such a line costs, in percent of one at home [250]", "N");
   options.files.add_json(command);
   command.footer(
       "Ctrl-C ends the simulation early and keeps the finished counts. docs/simulate.md explains how to read the table.");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Counts coherence misses of a pool on 1 to 256 simulated cores (cores.hpp), so that contention is seen without having the
+// Counts coherence misses of a pool on 1 to 384 simulated cores (cores.hpp), so that contention is seen without having the
 // cores. CoherentAtomics reports every access to them.
 //
 //   const CoherenceCount count = coherence<Pool<CoherentAtomics>>(shape, {.cores = 64, .quantum = 16});

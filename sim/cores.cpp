@@ -9,6 +9,7 @@ namespace freehold::sim {
 namespace {
 
 constexpr unsigned kLineShift = std::countr_zero(base::kCacheLine);
+constexpr unsigned kPageShift = 12;
 
 constinit Cores* g_cores = nullptr;
 constinit std::uint64_t g_epoch = 1;
@@ -49,6 +50,8 @@ Tally& Tally::operator+=(const Tally& other) noexcept {
   hand_overs += other.hand_overs;
   waits += other.waits;
   calls += other.calls;
+  served += other.served;
+  far += other.far;
   return *this;
 }
 
@@ -60,12 +63,15 @@ Tally Tally::operator-(const Tally& other) const noexcept {
           .locks = locks - other.locks,
           .hand_overs = hand_overs - other.hand_overs,
           .waits = waits - other.waits,
-          .calls = calls - other.calls};
+          .calls = calls - other.calls,
+          .served = served - other.served,
+          .far = far - other.far};
 }
 
-Cores::Cores(unsigned cores, unsigned quantum, Turns turns) : quantum_(quantum), turns_(turns), left_(quantum) {
-  if (cores == 0 || cores > kMaxCores || quantum == 0)
-    throw std::invalid_argument("simulated cores: their number or the quantum is out of range");
+Cores::Cores(unsigned cores, unsigned quantum, Turns turns, unsigned nodes)
+    : quantum_(quantum), nodes_(nodes), turns_(turns), left_(quantum) {
+  if (cores == 0 || cores > kMaxCores || quantum == 0 || nodes == 0 || nodes > cores)
+    throw std::invalid_argument("simulated cores: their number, the quantum or the nodes are out of range");
   for (unsigned i = 0; i < cores; ++i) {
     cores_.push_back(std::make_unique<Core>());
     cores_[i]->fibre.start(&Cores::core_main, this);
@@ -109,12 +115,32 @@ void Cores::touch(const void* at, bool write, const std::source_location& site) 
     ++core.tally.misses;
   else
     ++(line.copies.is_empty() ? core.tally.first : core.tally.fetched);
+  if (nodes_ > 1) count_node(number, line.copies, write);
   if (notes_places_ && !line.copies.is_empty()) ++places_[{number << kLineShift, site.file_name(), site.line()}];
   line.known.add(current_);
   if (write)
     line.copies.become(current_);
   else
     line.copies.add(current_);
+}
+
+// The running core misses the line, of which others have copies. A read takes the copy that is nearest; a write makes all
+// go.
+void Cores::count_node(std::uintptr_t line, const CoreSet& copies, bool write) {
+  Tally& tally = cores_[current_]->tally;
+  const unsigned mine = node_of(current_), from = first_of(mine), end = first_of(mine + 1);
+  const unsigned home = home_of(line >> (kPageShift - kLineShift));
+  ++tally.served;
+  const bool near = copies.has_between(from, end);
+  const bool far = copies.has_between(0, from) || copies.has_between(end, static_cast<unsigned>(cores_.size()));
+  tally.far += (near || far ? far && (write || !near) : home != mine) ? 1 : 0;
+}
+
+void Cores::use_block(const void* block) {
+  if (nodes_ == 1) return;
+  Tally& tally = cores_[current_]->tally;
+  ++tally.served;
+  tally.far += home_of(reinterpret_cast<std::uintptr_t>(block) >> kPageShift) != node_of(current_) ? 1 : 0;
 }
 
 void Cores::choose_next() noexcept {
@@ -192,10 +218,16 @@ void waited() noexcept {
 void called_system() noexcept {
   if (cores_run) ++g_cores->cores_[g_cores->current_]->tally.calls;
 }
+void gave_back(const void* memory, std::size_t bytes) noexcept {
+  if (!cores_run || g_cores->nodes_ == 1) return;
+  const auto at = reinterpret_cast<std::uintptr_t>(memory);
+  for (std::uintptr_t page = at >> kPageShift; page < (at + bytes) >> kPageShift; ++page) g_cores->homes_.erase(page);
+}
 void at_thread_exit(sync::ExitCall call) noexcept {
   (cores_run ? g_cores->cores_[g_cores->current_]->at_exit : g_outside_at_exit).add(call);
 }
 unsigned core() noexcept { return cores_run ? g_cores->current_ : kMaxCores; }
+unsigned node() noexcept { return cores_run ? g_cores->node_of(g_cores->current_) : 0; }
 std::uint64_t epoch() noexcept { return g_epoch; }
 }  // namespace coherent
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
-// 1 to 256 simulated cores in front of one memory, and a directory that knows which core has a copy of which line (MESI,
+// 1 to 384 simulated cores in front of one memory, and a directory that knows which core has a copy of which line (MESI,
 // caches without bounds). A core is a fibre; it runs for a quantum of accesses, then another core goes on. coherence.hpp and
 // engine/ run their workloads on it; CoherentAtomics (coherence.hpp) is the policy that reports the accesses.
 //
 // An access is a miss if the line has to come from elsewhere, or other cores' copies have to go. A core's first access to a
 // line is counted apart: `first` if the line lies in no other core's cache, `fetched` if it comes from there.
+// The machine may have memory nodes, each with as many neighbouring cores. The core that touches a page first decides on
+// which node the page lies. A line is far if another node serves it: by a copy, or by its memory where no core has a copy.
 // One Cores runs at a time in a process. Cost: about 20 ns an access.
 #pragma once
 #include <array>
@@ -14,6 +16,7 @@
 #include <memory>
 #include <random>
 #include <source_location>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -36,8 +39,10 @@ void notify(const void* at, bool all) noexcept;
 void took_lock(const void* lock) noexcept;  // the running core holds it now
 void waited() noexcept;                     // the running core is about to sleep for a lock
 void called_system() noexcept;
+void gave_back(const void* memory, std::size_t bytes) noexcept;  // the next touch decides about its nodes again
 void at_thread_exit(sync::ExitCall call) noexcept;
 [[nodiscard]] unsigned core() noexcept;        // kMaxCores outside of the cores' threads
+[[nodiscard]] unsigned node() noexcept;        // the running core's
 [[nodiscard]] std::uint64_t epoch() noexcept;  // another one for every count
 }  // namespace coherent
 
@@ -55,6 +60,12 @@ class CoreSet {
     return words_ == only.words_;
   }
   [[nodiscard]] bool is_empty() const noexcept { return words_ == decltype(words_){}; }
+  // One of the cores [from, end) is in it.
+  [[nodiscard]] bool has_between(unsigned from, unsigned end) const noexcept {
+    for (unsigned core = from; core < end; ++core)
+      if (has(core)) return true;
+    return false;
+  }
   // Whether it holds one of the first `n` cores and one of the others.
   [[nodiscard]] bool is_on_both_sides_of(unsigned n) const noexcept;
   void become(unsigned core) noexcept {
@@ -114,6 +125,8 @@ struct Tally {
   std::uint64_t hand_overs = 0;  // taken from another core: it held the lock last
   std::uint64_t waits = 0;       // sleeps for a lock
   std::uint64_t calls = 0;       // to the system
+  std::uint64_t served = 0;      // lines that came, or whose other copies went; on a machine with several nodes
+  std::uint64_t far = 0;         // those that another node served
 
   Tally& operator+=(const Tally& other) noexcept;
   [[nodiscard]] Tally operator-(const Tally& other) const noexcept;
@@ -137,7 +150,7 @@ class Cores {
   using Places = std::map<Place, std::uint64_t>;
 
   // Throws std::invalid_argument.
-  Cores(unsigned cores, unsigned quantum, Turns turns = Turns::kInOrder);
+  Cores(unsigned cores, unsigned quantum, Turns turns = Turns::kInOrder, unsigned nodes = 1);
   ~Cores();
   Cores(const Cores&) = delete;
   Cores& operator=(const Cores&) = delete;
@@ -148,6 +161,8 @@ class Cores {
 
   // By a body. It waits for something that is no atomic: another core goes on.
   void next();
+  // By a body: the program uses the first line of a block, which comes from memory.
+  void use_block(const void* block);
   // By a body, now and then: without it the cores count as waiting for each other after kPatience turns.
   void progress() noexcept { idle_turns_ = 0; }
   // Whether misses are noted by place from now on; a map lookup each.
@@ -166,6 +181,8 @@ class Cores {
   friend void coherent::took_lock(const void* lock) noexcept;
   friend void coherent::waited() noexcept;
   friend void coherent::called_system() noexcept;
+  friend void coherent::gave_back(const void* memory, std::size_t bytes) noexcept;
+  friend unsigned coherent::node() noexcept;
   friend void coherent::at_thread_exit(sync::ExitCall call) noexcept;
   friend unsigned coherent::core() noexcept;
 
@@ -188,16 +205,26 @@ class Cores {
   void wait(const void* at);
   void notify(const void* at, bool all);
   void took_lock(const void* lock);
+  // The cores [node * cores / nodes, (node + 1) * cores / nodes) are of one node.
+  [[nodiscard]] unsigned first_of(unsigned node) const noexcept {
+    return node * static_cast<unsigned>(cores_.size()) / nodes_;
+  }
+  [[nodiscard]] unsigned node_of(unsigned core) const noexcept {
+    return ((core + 1) * nodes_ - 1) / static_cast<unsigned>(cores_.size());
+  }
+  [[nodiscard]] unsigned home_of(std::uintptr_t page) { return homes_.try_emplace(page, node_of(current_)).first->second; }
+  void count_node(std::uintptr_t line, const CoreSet& copies, bool write);
   void choose_next() noexcept;
 
-  unsigned quantum_;
+  unsigned quantum_, nodes_;
   Turns turns_;
   std::minstd_rand random_{1};
   std::function<void(unsigned)> body_;
   Fibre caller_;
   std::vector<std::unique_ptr<Core>> cores_;
   Directory directory_;
-  std::map<const void*, unsigned> last_holder_;  // of each lock
+  std::unordered_map<std::uintptr_t, unsigned> homes_;  // the node of each page
+  std::map<const void*, unsigned> last_holder_;         // of each lock
   Places places_;
   bool notes_places_ = false;
   unsigned current_ = 0;

@@ -10,7 +10,7 @@ namespace freehold::cli::simulate {
 namespace {
 using nlohmann::ordered_json;
 
-ordered_json count_json(std::uint32_t cores, const sim::EngineCount& count) {
+ordered_json count_json(const Settings& settings, std::uint32_t cores, const sim::EngineCount& count) {
   ordered_json json = {{"cores", cores},
                        {"pairs", count.pairs},
                        {"misses", count.per_pair(count.misses)},
@@ -19,6 +19,10 @@ ordered_json count_json(std::uint32_t cores, const sim::EngineCount& count) {
                        {"sleeps", count.per_pair(count.waits)},
                        {"calls", count.per_pair(count.calls)},
                        {"accesses", count.per_pair(count.accesses)}};
+  if (settings.nodes > 1)
+    json.update({{"served", count.per_pair(count.served)},
+                 {"far", count.per_pair(count.far)},
+                 {"line_cost", line_cost(settings, count)}});
   if (count.places.empty()) return json;
   json["places"] = list_json(count.places, [](const sim::MissPlace& place) -> ordered_json {
     return {{"source", place.source}, {"object", place.object}, {"misses", place.misses_per_pair}, {"lines", place.lines}};
@@ -33,7 +37,8 @@ ordered_json results_json(const Results& results) {
   ordered_json rows = ordered_json::array();
   for (const Row& row : results.rows) {
     ordered_json counts = ordered_json::array();
-    for (std::size_t i = 0; i < row.counts.size(); ++i) counts.push_back(count_json(settings.cores[i], row.counts[i]));
+    for (std::size_t i = 0; i < row.counts.size(); ++i)
+      counts.push_back(count_json(settings, settings.cores[i], row.counts[i]));
     rows.push_back({{"workload", name_of(row.workload)},
                     {"bytes", row.bytes},
                     {"flat", or_null(is_flat(settings, row))},
@@ -44,7 +49,9 @@ ordered_json results_json(const Results& results) {
                 {{"workloads", names_json(settings.workloads)},
                  {"sizes", settings.sizes},
                  {"cores", settings.cores},
-                 {"quantum", settings.quantum}}},
+                 {"quantum", settings.quantum},
+                 {"nodes", settings.nodes},
+                 {"far_cost", settings.far_cost}}},
                {"rows", std::move(rows)}});
   return json;
 }

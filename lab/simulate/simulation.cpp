@@ -37,6 +37,7 @@ bool count_rows(const Settings& settings, std::vector<Row>& rows, Interrupts& in
             sim::count_engine({.workload = workload,
                                .bytes = bytes,
                                .cores = cores,
+                               .nodes = std::min(settings.nodes, cores),
                                .quantum = settings.quantum,
                                .pairs = settings.pairs,
                                .note_places = settings.places != 0 && cores == settings.cores.back()}));

@@ -23,9 +23,11 @@ struct Settings {
   std::vector<EngineWorkload> workloads{sim::kEngineWorkloads.begin(), sim::kEngineWorkloads.end()};
   std::vector<std::uint32_t> sizes{16, 64, 512, 4096, 32768, 65536, 262144, 1048576};  // bytes, ascending
   std::vector<std::uint32_t> cores{1, 2, 4, 8, 16, 32, 64, 128, 256};                  // ascending
-  std::uint32_t quantum = 1;  // accesses to memory before another core gets its turn
-  std::uint32_t pairs = 0;    // of each core; 0: enough for the size
-  std::uint32_t places = 0;   // to list for each row, on the greatest number of cores
+  std::uint32_t quantum = 1;     // accesses to memory before another core gets its turn
+  std::uint32_t pairs = 0;       // of each core; 0: enough for the size
+  std::uint32_t nodes = 1;       // of memory
+  std::uint32_t far_cost = 250;  // of a line that another node serves, in percent of one at home
+  std::uint32_t places = 0;      // to list for each row, on the greatest number of cores
 };
 
 // One workload and size, with the counts for each number of cores that was simulated.
@@ -47,6 +49,15 @@ inline constexpr double kFlatSlack = 0.1;  // misses per pair
 
 // Whether the row's misses are flat from kFlatFrom cores on. None: kFlatFrom cores, or more, were not simulated.
 [[nodiscard]] std::optional<bool> is_flat(const Settings& settings, const Row& row);
+
+// The part of lines that another node serves.
+[[nodiscard]] inline double far_share(const sim::EngineCount& count) {
+  return count.served == 0 ? 0 : static_cast<double>(count.far) / static_cast<double>(count.served);
+}
+// What the lines of a pair cost, if one at home costs 1.
+[[nodiscard]] inline double line_cost(const Settings& settings, const sim::EngineCount& count) {
+  return count.per_pair(count.served - count.far) + count.per_pair(count.far) * settings.far_cost / 100;
+}
 
 // Ends early at an interrupt, between two counts.
 [[nodiscard]] Results run(const Settings& settings, Interrupts& interrupts, Progress& progress);

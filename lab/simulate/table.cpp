@@ -48,6 +48,22 @@ class Tables {
     out_.print("sleeps for a lock, and calls to the system: on the greatest number of cores\n");
   }
 
+  void nodes() {
+    const Settings& settings = results_.settings;
+    if (settings.nodes == 1) return;
+    out_.print("\nFAR: of the lines that came, the part that another of {} memory nodes served, in percent\n",
+               settings.nodes);
+    heading();
+    out_.print("{:>10}\n", "cost");
+    for (const Row& row : results_.rows) {
+      figures(row, [](const sim::EngineCount& count) { return 100 * far_share(count); });
+      if (!row.counts.empty()) out_.print("{:>10.3f}", line_cost(settings, row.counts.back()));
+      out_.print("\n");
+    }
+    out_.print("cost: of all lines, if one at home costs 1 and another {}: on the greatest number of cores\n",
+               settings.far_cost / 100.0);
+  }
+
   void places() {
     if (results_.settings.places == 0) return;
     for (const Row& row : results_.rows) {
@@ -68,8 +84,12 @@ class Tables {
     for (const std::uint32_t cores : results_.settings.cores) out_.print("{:>8}", cores);
   }
   void figures(const Row& row, std::uint64_t sim::EngineCount::* what) {
+    figures(row, [what](const sim::EngineCount& count) { return count.per_pair(count.*what); });
+  }
+  template <class F>
+  void figures(const Row& row, F&& figure) {
     out_.print("{:<10}{:>8}", name_of(row.workload), row.bytes);
-    for (const sim::EngineCount& count : row.counts) out_.print("{:>8.3f}", count.per_pair(count.*what));
+    for (const sim::EngineCount& count : row.counts) out_.print("{:>8.3f}", figure(count));
     for (std::size_t i = row.counts.size(); i < results_.settings.cores.size(); ++i) out_.print("{:>8}", "-");
   }
 
@@ -84,6 +104,7 @@ std::string table_of(const Results& results) {
   tables.head();
   tables.misses();
   tables.hand_overs();
+  tables.nodes();
   tables.places();
   return std::move(tables).text();
 }

@@ -31,7 +31,9 @@ class CountedPages {
   bool guard_at(void*, std::size_t) noexcept { return true; }
   void* map(std::size_t bytes) noexcept;
   bool unmap(void* address, std::size_t bytes) noexcept;
-  bool purge(void*, std::size_t) noexcept { return coherent::called_system(), true; }  // nobody asks for zeros
+  bool purge(void* memory, std::size_t bytes) noexcept {  // nobody asks for zeros
+    return coherent::called_system(), coherent::gave_back(memory, bytes), true;
+  }
   void* remap(void*, std::size_t, std::size_t) noexcept { return nullptr; }
   void* move_out(void*, std::size_t, std::size_t) noexcept { return nullptr; }
   void advise_huge(void*, std::size_t, bool) noexcept { coherent::called_system(); }

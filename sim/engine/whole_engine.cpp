@@ -31,7 +31,7 @@ class Run {
       : options_(options),
         pairs_(options.pairs != 0 ? options.pairs : enough_pairs(options.bytes)),
         engine_(options.cores),
-        cores_(options.cores, options.quantum, Turns::kRandom),
+        cores_(options.cores, options.quantum, Turns::kRandom, options.nodes),
         workers_(options.cores),
         counted_(options.cores - (only_purges(options.cores - 1) ? 1 : 0)) {}
 
@@ -109,6 +109,7 @@ void* Run::allocate(unsigned me) {
   }
   if ((*block >> 32) == kStamp >> 32) fail("the engine gave a block to two cores");
   *block = kStamp | (++serial_ & 0xffffffff);
+  cores_.use_block(block);
   return block;
 }
 
@@ -243,6 +244,8 @@ EngineCount Run::count() {
     count.hand_overs += tally.hand_overs;
     count.waits += tally.waits;
     count.calls += tally.calls;
+    count.served += tally.served;
+    count.far += tally.far;
   }
   if (options_.note_places) add_places(count);
   return count;
@@ -284,8 +287,8 @@ std::string_view name_of(EngineWorkload workload) noexcept {
 
 EngineCount count_engine(const EngineOptions& options) {
   if (options.bytes == 0 || options.bytes > kMaxEngineBytes || options.cores == 0 || options.cores > kMaxCores ||
-      options.quantum == 0)
-    throw std::invalid_argument("simulated engine: bytes, cores or quantum out of range");
+      options.quantum == 0 || options.nodes == 0 || options.nodes > options.cores)
+    throw std::invalid_argument("simulated engine: bytes, cores, quantum or nodes out of range");
   return Run(options).count();
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The whole engine on 1 to 256 simulated cores: what a malloc and its free cost in coherence misses, in locks that change
+// The whole engine on 1 to 384 simulated cores: what a malloc and its free cost in coherence misses, in locks that change
 // hands and in calls to the system, as the number of cores grows. It runs alloc::Core with the numbers that ship
 // (NativeConfig), over CoherentAtomics and a page source that counts its calls.
 //
@@ -41,6 +41,7 @@ struct EngineOptions {
   EngineWorkload workload = EngineWorkload::kOwn;
   std::size_t bytes = 64;    // 1 … kMaxEngineBytes
   unsigned cores = 4;        // 1 … kMaxCores
+  unsigned nodes = 1;        // memory nodes, 1 … cores; beyond 1, `served` and `far` are counted
   unsigned quantum = 1;      // accesses after which another core goes on, give or take
   unsigned pairs = 0;        // by each core that frees; 0: enough for the size
   bool note_places = false;  // fill EngineCount::places
@@ -62,6 +63,8 @@ struct EngineCount {
   std::uint64_t hand_overs = 0;   // of these, from another core
   std::uint64_t waits = 0;        // sleeps for a lock
   std::uint64_t calls = 0;        // to the system
+  std::uint64_t served = 0;       // lines that came, the first one of each block included
+  std::uint64_t far = 0;          // those that another node served
   std::vector<MissPlace> places;  // most misses first
 
   [[nodiscard]] double per_pair(std::uint64_t what) const noexcept {

@@ -51,6 +51,23 @@ TEST(Simulate, Places_NameTheSourceAndTheObject) {
     EXPECT_NE(ended.out.find(word), std::string::npos) << word << '\n' << ended.out;
 }
 
+TEST(Simulate, TwoNodes_SayWhatTheOtherOneServes) {
+  const Folder folder;
+  const auto count = [&](const char* workload, const char* far_cost) {
+    const Ended ended = simulate({"--workload", workload, "--size", "64", "--cores", "1,4", "--nodes", "2", "--far-cost",
+                                  far_cost, "--json", folder / "n.json"});
+    EXPECT_TRUE(ended.exited_with(0)) << ended.err;
+    EXPECT_NE(ended.out.find("FAR"), std::string::npos) << ended.out;
+    return json::parse(content_of(folder / "n.json")).at("rows")[0].at("counts")[1];
+  };
+  const json own = count("own", "200"), dear = count("churn", "300"), cheap = count("churn", "100");
+  EXPECT_GE(own.at("served"), 1.0) << "the block's own line";
+  EXPECT_LE(own.at("far"), 0.05);
+  EXPECT_GT(dear.at("far"), 0.1);
+  EXPECT_DOUBLE_EQ(cheap.at("line_cost").get<double>(), cheap.at("served").get<double>());
+  EXPECT_NEAR(dear.at("line_cost").get<double>(), dear.at("served").get<double>() + 2 * dear.at("far").get<double>(), 1e-9);
+}
+
 TEST(Simulate, OnATerminalCtrlC_KeepsWhatWasFinished) {
   OnATerminal command({"simulate", "--workload", "many", "--cores", "64,128"});
   ASSERT_TRUE(command.wait_for("simulated cores"));

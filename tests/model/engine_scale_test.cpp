@@ -47,14 +47,14 @@ struct Expected {
 const std::vector<Expected> kNotFlat{
     // Slots: the search for free slots walks the stripes and last users of all others.
     {EngineWorkload::kMany, {512, 4096}},
-    {EngineWorkload::kNeighbour, {512, 4096, 32768}},
+    {EngineWorkload::kNeighbour, {4096, 32768}},
     {EngineWorkload::kProducer, {512, 4096, 32768}},
     {EngineWorkload::kChurn, {16, 64, 512, 4096, 32768}},
     {EngineWorkload::kPurge, {512}},
     // Blocks above 32 KiB: the line of the budget, written once for 2 MiB of a thread's change, and where another thread
     // frees
     // them, searches of chunks that others use.
-    {EngineWorkload::kOwn, {262144, 1048576}},
+    {EngineWorkload::kOwn, {262144}},
     {EngineWorkload::kMany, {1048576}},
     {EngineWorkload::kNeighbour, {65536, 262144, 1048576}},
     {EngineWorkload::kProducer, {65536, 262144, 1048576}},
@@ -121,6 +121,71 @@ TEST(EngineScale, LockHandOversPerPair_Few) {
     else
       EXPECT_LE(most, kFewHandOvers) << text_of(name) << ": hand-overs a pair on 4, 16 or 64 cores";
   }
+}
+
+// ---- memory nodes ----------------------------------------------------------------------------------------------------
+
+// Of the lines that came, those that another of two nodes served, on 4, 16 and 64 cores. A block's first line is one that
+// its own memory serves.
+struct Far {
+  EngineWorkload workload;
+  std::size_t bytes;
+  std::array<double, kCores.size()> share;
+};
+constexpr double kFarSlack = 0.05;
+const std::vector<Far> kFar{
+    {EngineWorkload::kOwn, 64, {0, 0, 0}},
+    {EngineWorkload::kOwn, 4096, {0, 0, 0}},
+    {EngineWorkload::kOwn, 32768, {0, 0, 0}},
+    {EngineWorkload::kOwn, 65536, {0, 0, 0.014}},
+    {EngineWorkload::kOwn, 262144, {0, 0.095, 0.037}},
+    {EngineWorkload::kOwn, 1048576, {0, 0.047, 0.002}},
+    {EngineWorkload::kMany, 64, {0, 0, 0}},
+    {EngineWorkload::kMany, 32768, {0, 0, 0}},
+    {EngineWorkload::kMany, 262144, {0, 0.041, 0.018}},
+    // Spans and chunks go from thread to thread, whatever their nodes.
+    {EngineWorkload::kMany, 512, {0.006, 0.242, 0.350}},
+    {EngineWorkload::kMany, 4096, {0.169, 0.417, 0.333}},
+    {EngineWorkload::kMany, 1048576, {0.219, 0.450, 0.371}},
+    {EngineWorkload::kChurn, 512, {0.546, 0.463, 0.363}},
+};
+
+TEST(EngineScale, TwoNodes_LinesServedByTheOther) {
+  for (const auto& [workload, bytes, golden] : kFar)
+    for (std::size_t i = 0; i < kCores.size(); ++i) {
+      const EngineCount count = sim::count_engine({.workload = workload, .bytes = bytes, .cores = kCores[i], .nodes = 2});
+      const double share = static_cast<double>(count.far) / static_cast<double>(count.served);
+      EXPECT_NEAR(share, golden[i], kFarSlack) << text_of({workload, bytes}) << ", " << kCores[i] << " cores";
+      EXPECT_GE(count.per_pair(count.served), 1.0);
+    }
+}
+
+// Cores 0 and 1 on one node, 2 and 3 on the other.
+TEST(EngineScale, Node_OfTheFirstTouchServes) {
+  struct alignas(4096) Page {
+    sim::EngineAtomics::atomic<unsigned> lines[128];  // 4 bytes each: line 0, 16, 32 …
+  };
+  const auto page = std::make_unique<Page>();
+  unsigned turn = 0;
+  sim::Cores cores(4, 1, sim::Turns::kInOrder, 2);
+  std::array<std::uint64_t, 4> far{}, served{};
+  const auto in_turn = [&](unsigned me, unsigned at, auto&& what) {
+    while (turn != at) cores.next();
+    const auto before = cores.tally(me);
+    what();
+    far[at] = cores.tally(me).far - before.far;
+    served[at] = cores.tally(me).served - before.served;
+    ++turn;
+    cores.progress();
+  };
+  cores.run([&](unsigned me) {
+    if (me == 0) in_turn(me, 0, [&] { page->lines[0].store(1); });       // first touch: its memory, at home
+    if (me == 2) in_turn(me, 1, [&] { (void)page->lines[16].load(); });  // of the page, another line: far
+    if (me == 1) in_turn(me, 2, [&] { (void)page->lines[0].load(); });   // a copy at home
+    if (me == 3) in_turn(me, 3, [&] { page->lines[0].store(2); });       // copies elsewhere go: far
+  });
+  EXPECT_EQ(served, (std::array<std::uint64_t, 4>{1, 1, 1, 1}));
+  EXPECT_EQ(far, (std::array<std::uint64_t, 4>{0, 1, 0, 1}));
 }
 
 // More caches of the largest class than a budget that is the same on every machine has room for.
@@ -264,6 +329,8 @@ TEST(EngineScale, ImpossibleOptions_Refused) {
   EXPECT_THROW((void)sim::count_engine({.cores = 0}), std::invalid_argument);
   EXPECT_THROW((void)sim::count_engine({.cores = sim::kMaxCores + 1}), std::invalid_argument);
   EXPECT_THROW((void)sim::count_engine({.quantum = 0}), std::invalid_argument);
+  EXPECT_THROW((void)sim::count_engine({.nodes = 0}), std::invalid_argument);
+  EXPECT_THROW((void)sim::count_engine({.cores = 2, .nodes = 3}), std::invalid_argument);
 }
 
 }  // namespace
