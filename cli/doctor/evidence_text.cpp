@@ -8,6 +8,7 @@
 #include "cli/doctor/verdict_sentences.hpp"
 #include "freehold/doctor/analysis/attribution.hpp"
 #include "freehold/doctor/analysis/derived.hpp"
+#include "freehold/doctor/analysis/work_growth.hpp"
 
 namespace freehold::cli::doctor {
 namespace {
@@ -40,6 +41,13 @@ void add_scaling(const Diagnosis& diagnosis, Sentences& out) {
   if (verdict.cause != Cause::kNone && !verdict.one_thread && verdict.lost.value > kWorthAWord)
     sentence += fmt::format(": {} of its time there is lost", percent_text(verdict.lost));
   out.push_back(sentence + '.');
+}
+
+void add_instructions(const Diagnosis& diagnosis, Sentences& out) {
+  const auto growth = freehold::doctor::instruction_growth_of(diagnosis.experiment);
+  if (!growth || !was_compared(diagnosis.verdict)) return;
+  out.push_back(fmt::format("Its instructions were counted: {} it executes {:.2f} times as many as {}.",
+                            at(diagnosis.verdict.all), *growth, at(diagnosis.verdict.alone)));
 }
 
 void add_allocator_time(const Diagnosis& diagnosis, Sentences& out) {
@@ -167,6 +175,7 @@ bool verdict_stands(const Verdict& verdict) { return verdict.disturbance > kBusy
 std::vector<std::string> evidence_of(const Diagnosis& diagnosis) {
   Sentences sentences;
   add_scaling(diagnosis, sentences);
+  add_instructions(diagnosis, sentences);
   add_evidence(diagnosis, sentences);
   if (const std::string_view basis = basis_of(diagnosis.verdict); !basis.empty()) sentences.emplace_back(basis);
   if (diagnosis.verdict.noisy)

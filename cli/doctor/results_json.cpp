@@ -136,6 +136,7 @@ ordered_json trial_json(const Trial& trial) {
           {"taken_s", trial.taken_s},
           {"ready_share", or_null(trial.ready_share)},
           {"throttled_s", trial.throttled_s},
+          {"instructions", or_null(trial.instructions)},
           {"throughput", or_null(trial.throughput)},
           {"wait_status", trial.wait_status},
           {"round", or_null(trial.round)}};

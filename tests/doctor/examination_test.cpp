@@ -221,6 +221,22 @@ Experiment with_threads(double cpu_of_two_s) {
   return experiment;
 }
 
+// Threads that write the same lines need twice the CPU time, and execute what one executes.
+TEST(WorkGrowth, AsManyInstructions_TheWorkIsShared) {
+  Experiment experiment = with_threads(2);
+  EXPECT_TRUE(work_growth_of(experiment, nullptr, nullptr).is_guessed);
+  EXPECT_FALSE(instruction_growth_of(experiment));
+  for (Cell& cell : experiment.cells)
+    for (Trial& trial : cell.trials) trial.instructions = cell.setting.threads == 1 ? 1e9 : 1.1e9;
+  EXPECT_DOUBLE_EQ(instruction_growth_of(experiment).value(), 1.1);
+  EXPECT_FALSE(work_growth_of(experiment, nullptr, nullptr).grows);
+  EXPECT_FALSE(work_growth_of(experiment, nullptr, nullptr).is_guessed);
+  for (Trial& trial : experiment.cells[1].trials) trial.instructions = 2e9;
+  EXPECT_TRUE(work_growth_of(experiment, nullptr, nullptr).is_guessed) << "they may spin";
+  experiment.cells[1].trials[0].instructions.reset();
+  EXPECT_FALSE(instruction_growth_of(experiment)) << "not counted in each";
+}
+
 TEST(WorkGrowth, ManyAllocations_TheyDecide) {
   Attribution alone, all;
   alone.allocating.calls = 20'000;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Runs of programs whose end, time and needs are known.
 #include <gtest/gtest.h>
+#include <linux/perf_event.h>
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -15,12 +16,45 @@
 #include "freehold/doctor/run/attendance.hpp"
 #include "freehold/doctor/run/child.hpp"
 #include "freehold/doctor/run/cpu_group.hpp"
+#include "freehold/doctor/run/event_count.hpp"
 #include "freehold/doctor/run/lock_sleepers.hpp"
 #include "freehold/doctor/run/program.hpp"
 
 namespace freehold::doctor {
 namespace {
 namespace fs = std::filesystem;
+
+// The kernel's own clock counts everywhere where events are permitted; instructions do so where the machine has a counter.
+TEST(EventCount, ProcessAndItsChildren_AreCountedTogether) {
+  int go[2];
+  ASSERT_EQ(::pipe(go), 0);
+  const pid_t process = ::fork();
+  if (process == 0) {
+    char byte = 0;
+    while (::read(go[0], &byte, 1) != 1) {
+    }
+    const auto compute = [] {
+      timespec used{};
+      do ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+      while (used.tv_nsec < 30'000'000);
+    };
+    if (const pid_t child = ::fork(); child > 0) ::waitpid(child, nullptr, 0);
+    compute();
+    ::_exit(0);
+  }
+  EventCount cpu_ns, instructions;
+  cpu_ns.begin(process, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK);
+  instructions.begin_instructions(process);
+  ASSERT_EQ(::write(go[1], "x", 1), 1);
+  ASSERT_EQ(::waitpid(process, nullptr, 0), process);
+  for (const int end : go) ::close(end);
+  EXPECT_GT(instructions.read().value_or(1e9), 1e5);
+  const auto count = cpu_ns.read();
+  if (!count) GTEST_SKIP() << "the kernel does not permit events";
+  EXPECT_GE(*count, 55e6);
+  EXPECT_LE(*count, 150e6);
+  EXPECT_FALSE(EventCount().read());
+}
 
 Command shell(const std::string& text) { return {.file = "/bin/sh", .arguments = {"sh", "-c", text}}; }
 

@@ -11,6 +11,7 @@ namespace freehold::doctor {
 namespace {
 
 constexpr double kGrowth = 0.75;             // of the factor that threads grow by: work that grows so much, grows with them
+constexpr double kSameInstructions = 1.15;   // times those with the fewest threads: the threads share the work
 constexpr double kManyAllocations = 10'000;  // that say more of the work than the CPU time
 
 // Share of the CPU time that threads were seen to spin for locks of the program's: waiting is no work.
@@ -24,6 +25,21 @@ double spun_share(const Attribution* recorded) {
 
 }  // namespace
 
+std::optional<double> instruction_growth_of(const Experiment& experiment) {
+  const std::vector<Setting> sweep = experiment.sweep();
+  if (sweep.size() < 2) return std::nullopt;
+  const auto executed = [&](const Setting& setting) {
+    const Cell* const cell = measured(experiment, 0, setting);
+    const bool are_counted = cell != nullptr && std::ranges::all_of(cell->trials, [](const Trial& trial) {
+                               return trial.instructions.value_or(0) > 0;
+                             });
+    return are_counted ? median_of(*cell, [](const Trial& trial) { return *trial.instructions; }) : 0;
+  };
+  const double alone = executed(sweep.front()), all = executed(sweep.back());
+  if (alone <= 0 || all <= 0) return std::nullopt;
+  return all / alone;
+}
+
 WorkGrowth work_growth_of(const Experiment& experiment, const Attribution* recorded, const Attribution* recorded_alone) {
   const std::vector<Setting> sweep = experiment.sweep();
   if (sweep.size() < 2) return {};
@@ -33,6 +49,8 @@ WorkGrowth work_growth_of(const Experiment& experiment, const Attribution* recor
     return {.grows = recorded->allocating.calls / recorded_alone->allocating.calls >= kGrowth * factor};
   // On fewer CPUs a program starts no fewer threads, as a rule.
   if (experiment.parallelism == ParallelismControl::kAffinity) return {};
+  // Threads that spin execute more for the same work: more of them says nothing.
+  if (const auto growth = instruction_growth_of(experiment); growth && *growth <= kSameInstructions) return {};
   if (experiment.code.work_known) return {.grows = experiment.code.work_grows};
   // Of all allocators the one that wastes the least CPU time.
   double least = INFINITY;

@@ -3,14 +3,22 @@
 // is scaling. If threads share the work, time that stays the same is a loss.
 //
 // Allocations tell it: a thread that does as much as another one allocates as much. A program with few allocations is judged
-// by the instructions that its CPU time goes to (code_growth.hpp). If these were not sampled, CPU time that grows with the
-// threads is only a guess: threads that spin, or that write the same cache lines, need more CPU time for the same work.
+// by how many instructions it executes, where the machine counts them: as many with more threads are the same work. Else it
+// is judged by the instructions that its CPU time goes to (code_growth.hpp). If these were not sampled, CPU time that grows
+// with the threads is only a guess: threads that spin, or that write the same cache lines, need more CPU time for the same
+// work.
 #pragma once
+#include <optional>
+
 #include "freehold/doctor/analysis/experiment.hpp"
 
 namespace freehold::doctor {
 
 struct Attribution;
+
+// How many times as many instructions the program as it is executes in the sweep's last setting as in its first. None: the
+// machine does not count them.
+[[nodiscard]] std::optional<double> instruction_growth_of(const Experiment& experiment);
 
 struct WorkGrowth {
   bool grows = false;

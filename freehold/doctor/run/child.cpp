@@ -163,6 +163,7 @@ void Child::start(const LaunchOptions& options, const Host& host) {
     pid_ = group_ = -1;
     return;
   }
+  instructions_.begin_instructions(pid_);
   end_fd_ = os::open_process(pid_);
 }
 
@@ -180,6 +181,7 @@ void Child::attend() {
   trial_.page_faults = static_cast<std::uint64_t>(usage.ru_minflt);
   trial_.voluntary_switches = static_cast<std::uint64_t>(usage.ru_nvcsw);
   trial_.involuntary_switches = static_cast<std::uint64_t>(usage.ru_nivcsw);
+  trial_.instructions = instructions_.read();
   trial_.wait_status = status;
   pid_ = -1;
   signal_group(SIGKILL);  // what it left behind

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "freehold/doctor/run/event_count.hpp"
 #include "freehold/doctor/run/program.hpp"
 
 namespace freehold::doctor {
@@ -71,6 +72,7 @@ class Child {
   Tail out_, err_;
   std::string why_not_;
   Trial trial_;
+  EventCount instructions_;
 };
 
 }  // namespace freehold::doctor

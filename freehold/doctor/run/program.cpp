@@ -20,18 +20,22 @@ namespace {
 Trial mean_of(const std::vector<std::unique_ptr<Child>>& children) {
   Trial sum;
   const double count = static_cast<double>(children.size());
-  double peak = 0, faults = 0, voluntary = 0, involuntary = 0;
+  double peak = 0, faults = 0, voluntary = 0, involuntary = 0, instructions = 0;
+  bool are_counted = true;
   for (const auto& child : children) {
     const Trial& each = child->trial();
     sum.wall_s = std::max(sum.wall_s, each.wall_s);
     sum.user_s += each.user_s / count;
     sum.system_s += each.system_s / count;
+    are_counted = are_counted && each.instructions;
+    instructions += each.instructions.value_or(0) / count;
     peak += static_cast<double>(each.peak_rss_bytes) / count;
     faults += static_cast<double>(each.page_faults) / count;
     voluntary += static_cast<double>(each.voluntary_switches) / count;
     involuntary += static_cast<double>(each.involuntary_switches) / count;
     if (ended_well(sum)) sum.wait_status = each.wait_status;
   }
+  if (are_counted) sum.instructions = instructions;
   sum.peak_rss_bytes = static_cast<std::uint64_t>(peak);
   sum.page_faults = static_cast<std::uint64_t>(faults);
   sum.voluntary_switches = static_cast<std::uint64_t>(voluntary);
