@@ -126,7 +126,7 @@ typedef struct freehold_stats_t {
   uint64_t cached_limit_bytes;  ///< sum of the bytes that thread caches are allowed to hold now
   uint64_t purged_bytes;        ///< given back to the system since the start
 
-  uint64_t purge_calls;   ///< madvise calls that gave memory back, since the start
+  uint64_t purge_calls;   ///< calls of madvise that gave memory back, since the start
   uint64_t span_claims;   ///< spans given to a size class, since the start
   uint64_t span_returns;  ///< wholly free spans taken back from a size class, since the start
   uint64_t lock_waits;    ///< times a thread slept for one of Freehold's locks, since the start

@@ -112,22 +112,12 @@ std::string held_text(const LiveFigures& held) {
 
 ordered_json json_of(const std::optional<LiveFigures>& held) {
   if (!held) return nullptr;
-  const LiveFigures& of = *held;
-  return {{"slot_bytes", or_null(of[LiveFigure::kSlotBytes])},
-          {"class_span_bytes", or_null(of[LiveFigure::kClassSpanBytes])},
-          {"returned_bytes", or_null(of[LiveFigure::kReturnedBytes])},
-          {"run_bytes", or_null(of[LiveFigure::kRunBytes])},
-          {"free_dirty_bytes", or_null(of[LiveFigure::kFreeDirtyBytes])},
-          {"direct_bytes", or_null(of[LiveFigure::kDirectBytes])},
-          {"kept_bytes", or_null(of[LiveFigure::kKeptBytes])},
-          {"purged_bytes", or_null(of[LiveFigure::kPurgedBytes])},
-          {"purge_calls", or_null(of[LiveFigure::kPurgeCalls])},
-          {"span_claims", or_null(of[LiveFigure::kSpanClaims])},
-          {"span_returns", or_null(of[LiveFigure::kSpanReturns])},
-          {"threads", or_null(of[LiveFigure::kThreads])},
-          {"late_frees", or_null(of[LiveFigure::kLateFrees])},
-          {"limit_bytes", or_null(of[LiveFigure::kLimitBytes])},
-          {"cache_room_bytes", or_null(of[LiveFigure::kCacheRoomBytes])}};
+  ordered_json json;
+#define FREEHOLD_ADD(name, figure, text) \
+  if (*#name != '\0') json[#name] = or_null((*held)[LiveFigure::figure]);
+  FREEHOLD_LIVE_FIGURES(FREEHOLD_ADD)
+#undef FREEHOLD_ADD
+  return json;
 }
 
 std::string note_text(const AttachNote& note) {

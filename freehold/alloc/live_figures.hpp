@@ -21,28 +21,35 @@ inline constexpr std::uint32_t kMostLiveEntries = 32;
 inline constexpr std::size_t kLiveAlignment = 64;
 inline constexpr std::size_t kMostLiveClasses = 96;
 
-// Each is the sum of its entries; signed where a moment's sum may be negative, between two updates that belong together.
-// Bytes unless it says else.
+// X(name in the JSON of `freehold doctor attach`, if it is there; figure; what it is). Each is the sum of its entries;
+// signed where a moment's sum may be negative, between two updates that belong together. docs/doctor-attach.md has the
+// table, too (script/check_tables).
+// clang-format off
+#define FREEHOLD_LIVE_FIGURES(X) \
+  X(slot_bytes, kSlotBytes, "blocks up to 32 KiB, in use or in a thread's cache; up to 64 KiB of each thread's are counted late") \
+  X(class_span_bytes, kClassSpanBytes, "spans of 64 KiB that these lie in") \
+  X(returned_bytes, kReturnedBytes, "of those, pages that are given back to the system now") \
+  X(run_bytes, kRunBytes, "blocks above 32 KiB, whole spans each") \
+  X(free_dirty_bytes, kFreeDirtyBytes, "free spans that may hold pages") \
+  X(direct_bytes, kDirectBytes, "blocks with a mapping each, above about 4 MiB") \
+  X(kept_bytes, kKeptBytes, "mappings of freed blocks that are kept for the next") \
+  X(purged_bytes, kPurgedBytes, "given back to the system since the start") \
+  X(purge_calls, kPurgeCalls, "system calls that did") \
+  X(span_claims, kSpanClaims, "spans given to a size class since the start") \
+  X(span_returns, kSpanReturns, "wholly free spans taken back from one") \
+  X(threads, kThreads, "that have a cache") \
+  X(late_frees, kLateFrees, "frees after a thread's cache was gone") \
+  X(limit_bytes, kLimitBytes, "`FREEHOLD_LIMIT_BYTES`; 0: none") \
+  X(cache_room_bytes, kCacheRoomBytes, "what caches may still take of their common budget") \
+  X(, kPeakThreads, "the most threads with a cache at once") \
+  X(, kLockWaits, "times that a thread slept for one of the engine's locks") \
+  X(, kRemoteFrees, "slots that threads which ended gave back to spans that another thread used last; LiveThreads has more")
+// clang-format on
+
 enum class LiveFigure : std::uint32_t {
-  kSlotBytes,       // slots that caches took and did not give back: in use, or cached; up to 64 KiB of each thread's late
-  kClassSpanBytes,  // spans that belong to a size class
-  kReturnedBytes,   // of those, pages that went back to the system
-  kRunBytes,        // blocks above 32 KiB that lie in the arena
-  kFreeDirtyBytes,  // free spans that may hold pages
-  kDirectBytes,     // blocks with a mapping of their own
-  kKeptBytes,       // mappings of freed blocks that are kept for the next
-  kPurgedBytes,     // given back to the system since the start
-  kPurgeCalls,      // system calls that did
-  kSpanClaims,      // spans given to a class since the start
-  kSpanReturns,     // wholly free spans taken back from one
-  kThreads,         // thread caches alive
-  kLateFrees,       // frees after a thread's cache was gone
-  kLimitBytes,      // 0: none
-  kCacheRoomBytes,  // what caches may still take of the common budget
-  kPeakThreads,     // the most at once
-  kLockWaits,       // times that a thread slept for one of the engine's locks
-  kRemoteFrees,     // slots that threads which ended gave back to spans that another thread used last; LiveThreads has more
-  kCount
+#define FREEHOLD_FIGURE(name, figure, text) figure,
+  FREEHOLD_LIVE_FIGURES(FREEHOLD_FIGURE) kCount
+#undef FREEHOLD_FIGURE
 };
 
 // `count` integers of `bytes` bytes each, `stride` bytes apart.

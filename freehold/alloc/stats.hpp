@@ -11,36 +11,40 @@ namespace freehold::alloc {
 inline constexpr std::uint32_t kStatsVersion = 1;
 inline constexpr std::size_t kMaxStatsClasses = 96;
 
+// X(name here and in JSON, name in freehold_stats_t): freehold/malloc.h says what each is. Bytes, or counts since the start.
+#define FREEHOLD_FIGURES(X)                 \
+  X(reserved_bytes, reserved_bytes)         \
+  X(committed_bytes, committed_bytes)       \
+  X(small_span_bytes, small_span_bytes)     \
+  X(run_bytes, run_bytes)                   \
+  X(free_dirty_bytes, retained_bytes)       \
+  X(direct_bytes, direct_bytes)             \
+  X(metadata_bytes, metadata_bytes)         \
+  X(cached_limit_bytes, cached_limit_bytes) \
+  X(purged_bytes, purged_bytes)             \
+  X(purge_calls, purge_calls)               \
+  X(span_claims, span_claims)               \
+  X(span_returns, span_returns)             \
+  X(lock_waits, lock_waits)                 \
+  X(threads, threads)                       \
+  X(peak_threads, peak_threads)             \
+  X(late_frees, late_frees)
+
+// The same of a size class, and of freehold_class_stats_t.
+#define FREEHOLD_CLASS_FIGURES(X) X(slot_bytes) X(spans) X(slots) X(free_slots) X(refills) X(drains)
+
 struct ClassStats {
-  std::uint64_t slot_bytes;  // size of a slot of this class
-  std::uint64_t spans;       // spans that belong to the class now
-  std::uint64_t slots;       // slots in those spans
-  std::uint64_t free_slots;  // free in the shared bitmap; slots in thread caches count as used
-  std::uint64_t refills;     // times a cache took slots from the bitmap, finished threads included
-  std::uint64_t drains;      // times a cache gave slots back
+#define FREEHOLD_MEMBER(name) std::uint64_t name;
+  FREEHOLD_CLASS_FIGURES(FREEHOLD_MEMBER)
+#undef FREEHOLD_MEMBER
 };
 
 struct Stats {
   std::uint32_t version;      // kStatsVersion
   std::uint32_t class_count;  // valid entries of classes[]
-  // Address space and memory, in bytes.
-  std::uint64_t reserved_bytes;      // address space reserved for the arena
-  std::uint64_t committed_bytes;     // of it, readable and writable
-  std::uint64_t small_span_bytes;    // spans that belong to a size class
-  std::uint64_t run_bytes;           // page runs in use (blocks above 32 KiB)
-  std::uint64_t free_dirty_bytes;    // free spans and runs that still hold pages: retained for reuse until purged
-  std::uint64_t direct_bytes;        // blocks too large for the arena, mapped one by one
-  std::uint64_t metadata_bytes;      // upper bound of the pages of bitmaps, caches and maps
-  std::uint64_t cached_limit_bytes;  // sum of what thread caches are allowed to hold now
-  std::uint64_t purged_bytes;        // given back to the system since the start
-  // Events since the start.
-  std::uint64_t purge_calls;   // madvise calls that gave memory back
-  std::uint64_t span_claims;   // spans given to a class
-  std::uint64_t span_returns;  // wholly free spans taken back from a class
-  std::uint64_t lock_waits;    // times a thread had to wait for one of the engine's locks
-  std::uint64_t threads;       // thread caches alive
-  std::uint64_t peak_threads;
-  std::uint64_t late_frees;  // frees after a thread's cache was gone
+#define FREEHOLD_MEMBER(name, public_name) std::uint64_t name;
+  FREEHOLD_FIGURES(FREEHOLD_MEMBER)
+#undef FREEHOLD_MEMBER
   // Configuration in force.
   std::uint32_t cpus;    // CPUs that may be used
   char cpus_source[28];  // what decided: "affinity", "cgroup", "online"

@@ -15,6 +15,11 @@ namespace alloc = freehold::alloc;
 
 constexpr size_t kLeastBytes = offsetof(freehold_stats_t, reserved_bytes);
 
+// Each figure of the C structs is one of the engine's.
+static_assert(offsetof(freehold_stats_t, cpus) - kLeastBytes ==
+              offsetof(alloc::Stats, cpus) - offsetof(alloc::Stats, reserved_bytes));
+static_assert(sizeof(freehold_class_stats_t) == sizeof(alloc::ClassStats));
+
 size_t smaller(size_t a, size_t b) noexcept { return a < b ? a : b; }
 
 // Copies a struct of ours to one of the caller's, which has `size` bytes. Returns the bytes that both have.
@@ -35,22 +40,9 @@ freehold_stats_t converted(const alloc::Stats& s) noexcept {
   freehold_stats_t c{};
   c.version = FREEHOLD_STATS_VERSION;
   c.class_count = s.class_count;
-  c.reserved_bytes = s.reserved_bytes;
-  c.committed_bytes = s.committed_bytes;
-  c.small_span_bytes = s.small_span_bytes;
-  c.run_bytes = s.run_bytes;
-  c.direct_bytes = s.direct_bytes;
-  c.retained_bytes = s.free_dirty_bytes;
-  c.metadata_bytes = s.metadata_bytes;
-  c.cached_limit_bytes = s.cached_limit_bytes;
-  c.purged_bytes = s.purged_bytes;
-  c.purge_calls = s.purge_calls;
-  c.span_claims = s.span_claims;
-  c.span_returns = s.span_returns;
-  c.lock_waits = s.lock_waits;
-  c.threads = s.threads;
-  c.peak_threads = s.peak_threads;
-  c.late_frees = s.late_frees;
+#define FREEHOLD_SET(name, public_name) c.public_name = s.name;
+  FREEHOLD_FIGURES(FREEHOLD_SET)
+#undef FREEHOLD_SET
   c.cpus = s.cpus;
   copy_text(c.cpus_source, s.cpus_source);
   copy_text(c.cache_mode, s.cache_mode);
@@ -59,12 +51,11 @@ freehold_stats_t converted(const alloc::Stats& s) noexcept {
 }
 
 freehold_class_stats_t converted(const alloc::ClassStats& s) noexcept {
-  return {.slot_bytes = s.slot_bytes,
-          .spans = s.spans,
-          .slots = s.slots,
-          .free_slots = s.free_slots,
-          .refills = s.refills,
-          .drains = s.drains};
+  freehold_class_stats_t c{};
+#define FREEHOLD_SET(name) c.name = s.name;
+  FREEHOLD_CLASS_FIGURES(FREEHOLD_SET)
+#undef FREEHOLD_SET
+  return c;
 }
 
 }  // namespace

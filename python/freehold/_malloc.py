@@ -9,9 +9,12 @@ from typing import Any
 
 from freehold._preload import is_active
 
-_COUNTS = ("reserved_bytes", "committed_bytes", "small_span_bytes", "run_bytes", "direct_bytes", "retained_bytes", "metadata_bytes",
-           "cached_limit_bytes", "purged_bytes", "purge_calls", "span_claims", "span_returns", "lock_waits", "threads", "peak_threads",
-           "late_frees")
+_COUNTS = (  # begin rows: script/check_tables --draw
+    "reserved_bytes", "committed_bytes", "small_span_bytes", "run_bytes", "direct_bytes", "retained_bytes", "metadata_bytes",
+    "cached_limit_bytes", "purged_bytes", "purge_calls", "span_claims", "span_returns", "lock_waits", "threads", "peak_threads",
+    "late_frees",
+    # end rows
+)
 
 
 class _Stats(ctypes.Structure):

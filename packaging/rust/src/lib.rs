@@ -123,6 +123,7 @@ pub struct Stats {
     size: usize,
     version: u32,
     class_count: u32,
+    // begin rows: script/check_tables --draw
     /// Address space reserved for the arena.
     pub reserved_bytes: u64,
     /// Of it, readable and writable.
@@ -137,11 +138,11 @@ pub struct Stats {
     pub retained_bytes: u64,
     /// Upper bound of the pages of bitmaps, caches and maps.
     pub metadata_bytes: u64,
-    /// Sum of the bytes that thread caches may hold now.
+    /// Sum of the bytes that thread caches are allowed to hold now.
     pub cached_limit_bytes: u64,
     /// Given back to the system since the start.
     pub purged_bytes: u64,
-    /// Calls that gave memory back, since the start.
+    /// Calls of madvise that gave memory back, since the start.
     pub purge_calls: u64,
     /// Spans given to a size class, since the start.
     pub span_claims: u64,
@@ -155,6 +156,7 @@ pub struct Stats {
     pub peak_threads: u64,
     /// Frees by threads whose cache was gone already, since the start.
     pub late_frees: u64,
+    // end rows
 }
 
 // With `override`: the linker takes the archive's malloc for this reference, before it comes to libc's.
