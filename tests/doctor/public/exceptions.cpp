@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Does: threads throw and catch exceptions.
 // Why:  people found that the unwinder took a lock of the loader's for each frame, so that throws did not scale. It takes
-//       none any more from glibc 2.35 with GCC 12 on, which this program is built with: there it scales, but for the block
+//       none any more from glibc 2.35 with GCC 12 on, which this program is built with: there it scales, except for the block
 //       of each exception. github.com/scylladb/seastar/issues/73, rebuilt from that description alone.
 // Case exceptions: {n} 500000
 //   Truth: none
