@@ -98,6 +98,8 @@ class Budget {
     if (get(regret_limit_) != kRegretUnattended) regret_limit_.store(kRegretUnattended, std::memory_order_relaxed);
     if (get(regret_) > kRegretUnattended) regret_.store(kRegretUnattended, std::memory_order_relaxed);
   }
+  // Nothing is kept for the sake of page faults from now on, until memory is regretted again.
+  void drop_regret() noexcept { regret_.store(0, std::memory_order_relaxed); }
   [[nodiscard]] bool is_purged_in_time() const noexcept { return purged_in_time_.load(std::memory_order_relaxed); }
   // Halves the regret now and then.
   void forget(std::uint64_t now) noexcept {

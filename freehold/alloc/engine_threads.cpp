@@ -37,13 +37,20 @@ namespace freehold::alloc::engine {
 
 namespace {
 
-// The last thread, or the last but one, ends: the program may want to be alone. Regret that only the purger made cheap goes
-// with it, and what is beyond the budget then.
+// The last thread, or the last but one, ends: the program may want to be alone. Regret goes with the purger, and what is
+// beyond the budget then, for the thread that is left may sleep for ever. Programs that begin and join threads again and
+// again keep the part of regret that they would have without a purger: 60 MiB in blocks of 100 kB by 200 threads, one
+// after the other, are 607,000 page faults so, and 986,000 if each end drops it.
 void end_purger_if_alone() noexcept {
   const bool alone =
       g_core.threads() == 0 || (g_core.threads() == 1 && g_options.background_thread != BackgroundThread::kOn);
   if (!alone || os::is_confined() || !g_purger.end()) return;  // to end it takes other calls to the system
+  constexpr std::uint64_t kAgainMs = 10'000;
+  static constinit std::atomic<std::uint64_t> last_end{0};
+  const std::uint64_t now = os::coarse_milliseconds();
+  const bool again = now - last_end.exchange(now, std::memory_order_relaxed) < kAgainMs;  // relaxed: a time, for nobody else
   g_core.arena().budget().set_purged_in_time(false);
+  if (!again) g_core.arena().budget().drop_regret();
   for (bool more = true; more;) {
     const Inside inside(nullptr);
     more = inside && g_core.relieve();

@@ -44,6 +44,9 @@ TEST(PurgerThread, ThreadsSpawnedAndJoined_FaultAsWithoutIt) {
       figure_of(run_and_print(with("purger_thread_spawn_join_faults", "FREEHOLD_BACKGROUND_THREAD", "off")), "faults");
   EXPECT_LE(faults, 2 * without);
 }
+TEST(PurgerThread, ThreadThatSawsJoined_TheOneLeftKeepsLittle) {
+  EXPECT_LE(figure_of(run_and_print({"purger_thread_alone_keeps_little"}), "resident_mib"), 8);
+}
 TEST(PurgerThread, LastOtherThreadJoined_ProgramHasOneThread) {
   const Outcome outcome = run_and_print({"purger_thread_alone_after_join"});
   EXPECT_LE(figure_of(outcome, "second_looks"), 10);  // of 20; glibc: 0, on a busy machine, too

@@ -187,6 +187,16 @@ SCENARIO(purger_thread_spawn_join_faults) {
   figure("faults", static_cast<double>(page_faults() - before));
 }
 
+// The thread that is left sleeps from then on.
+SCENARIO(purger_thread_alone_keeps_little) {
+  CApi::deallocate(allocate_written(kKiB));  // it has a cache
+  spawn_and_join([](void*) -> void* {
+    for (int i = 0; i < 5; ++i) saw(40);
+    return nullptr;
+  });
+  figure("resident_mib", private_mib());
+}
+
 // A program whose threads are all joined has one thread: unshare and setns depend on it. The system may still be busy with
 // the joined thread's own end, so a second look counts.
 void* saw_200_mib(void*) {
