@@ -8,8 +8,9 @@
 //   core_look.hpp    which block an address lies in              core_moving.hpp  which blocks are worth moving
 //
 // Refill takes up to half a bin from one word of the shared bitmap; if no word is left, it claims a span. Drain gives the
-// older half of a full bin back, grouped by word. Bins begin small and double while they are used. Their bytes are granted
-// from the thread's own share and a common budget, so that idle threads hold little; bins that stay idle are drained.
+// older half of a full bin back, grouped by word. Bins begin small and double while they are used, beyond kMaxSlots only
+// if they are refilled between drains: so two threads that exchange blocks keep what they get. Their bytes are granted from
+// the thread's own share and a common budget, so that idle threads hold little; bins that stay idle are drained.
 //
 //   Invariant: sum of capacity * slot_bytes over a cache's bins == granted <= allowance;
 //              sum of (allowance - kThreadBytes) over all caches + budget_ == the common budget.

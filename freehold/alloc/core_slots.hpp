@@ -108,7 +108,7 @@ void Core<A, Config, Pages, Clock>::drain(Cache& cache, SizeClass c, void* slot)
   if (bin.looks != 0 && cache.entries(c) < bin.capacity) return push_looked_at(cache, c, slot);
   bin.drains.store(bin.drains.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   count_slow_call(cache);
-  if (!bin.is_grown || (bin.can_burst && bin.may_keep && std::exchange(bin.is_refilled, false))) [[unlikely]] {
+  if (!bin.is_grown || (bin.can_burst && std::exchange(bin.is_refilled, false) && bin.may_keep)) [[unlikely]] {
     if (grow(cache, c)) return push_looked_at(cache, c, slot);
     if (bin.capacity == 0) return give_back(cache, c, &slot, 1);
   }
