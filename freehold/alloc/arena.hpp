@@ -107,6 +107,11 @@ class Arena {
       shard_mask_.store(static_cast<unsigned>(std::min(shards, std::size_t{kShards}) - 1), std::memory_order_relaxed);
   }
 
+  // The caller's CPU, as far as CPUs work apart. Relaxed: a hint.
+  [[nodiscard]] unsigned shard_number() const noexcept {
+    const unsigned mask = shard_mask_.load(std::memory_order_relaxed);
+    return mask == 0 ? 0 : A::cpu_id() & mask;  // which is a system call on some machines
+  }
   [[nodiscard]] EndedThreads<A>& ended_threads() noexcept { return ended_threads_; }
 
   // --- look-ups, any thread ------------------------------------------------------------------------------------------
@@ -375,12 +380,6 @@ class Arena {
   [[nodiscard]] static constexpr ChunkKind other(ChunkKind kind) noexcept {
     return kind == ChunkKind::kSlots ? ChunkKind::kRuns : ChunkKind::kSlots;
   }
-  // Relaxed: a hint.
-  [[nodiscard]] unsigned shard_number() const noexcept {
-    const unsigned mask = shard_mask_.load(std::memory_order_relaxed);
-    return mask == 0 ? 0 : A::cpu_id() & mask;  // which is a system call on some machines
-  }
-
   void lay_out_tables(std::size_t spans) noexcept;
   void attach_tables(std::size_t spans) noexcept;
 

@@ -38,9 +38,9 @@ struct ArenaCounters {
 template <sync::Atomics A>
 class EndedThreads {
  public:
-  // Relaxed, all of it: publishes nothing. Ids begin at 1 and count up; the first ones had no predecessor.
+  // Relaxed, all of it: publishes nothing.
   void note_begin(std::uint32_t id) noexcept {
-    if (id >= kIds) word_of(id).fetch_and(~base::bit(id % 64), std::memory_order_relaxed);
+    if (has(id)) word_of(id).fetch_and(~base::bit(id % 64), std::memory_order_relaxed);
   }
   void note_end(std::uint32_t id) noexcept { word_of(id).fetch_or(base::bit(id % 64), std::memory_order_relaxed); }
   [[nodiscard]] bool has(std::uint32_t id) const noexcept {
@@ -48,7 +48,7 @@ class EndedThreads {
   }
 
  private:
-  static constexpr unsigned kWords = 16, kIds = 64 * kWords;
+  static constexpr unsigned kWords = 16;
   [[nodiscard]] auto& word_of(std::uint32_t id) noexcept { return words_[id / 64 % kWords]; }
   typename A::template atomic<std::uint64_t> words_[kWords]{};
 };

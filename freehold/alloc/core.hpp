@@ -370,6 +370,7 @@ class Core {
   typename A::template atomic<std::uint64_t> threads_{0};  // written under the lock
   std::uint64_t peak_threads_ = 0;
   std::uint32_t last_id_ = 0;
+  std::uint32_t left_ids_[Config::kShards]{};  // of the thread that ended last on each CPU: the next one finds its spans
   const typename Cache::Slow* slow_calls_ = nullptr;
   sync::ChangeCount<A> cache_changes_;  // of the list, and of what ended threads had counted
   std::uint64_t past_remote_frees_ = 0;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "freehold/alloc/core.hpp"
 
@@ -20,8 +21,11 @@ typename Core<A, Config, Pages, Clock>::Cache* Core<A, Config, Pages, Clock>::at
   if (memory == nullptr) return nullptr;
   auto* cache = new (memory) Cache(reinterpret_cast<void**>(static_cast<Cache*>(memory) + 1));
   cache->allowance = Config::kThreadBytes;
-  last_id_ = (last_id_ + 1) % kFirstCpuId;  // an id that comes round again costs a hint
-  cache->id = last_id_ + (last_id_ == 0 ? 1 : 0);
+  cache->id = std::exchange(left_ids_[arena_.shard_number()], 0);
+  if (cache->id == 0) {
+    last_id_ = (last_id_ + 1) % kFirstCpuId;  // an id that comes round again costs a hint
+    cache->id = last_id_ + (last_id_ == 0 ? 1 : 0);
+  }
   cache->slow.store(slow_calls_, std::memory_order_relaxed);
   const sync::Change change(cache_changes_);
   cache->next = caches_;
@@ -61,6 +65,7 @@ void Core<A, Config, Pages, Clock>::detach(Cache* cache) noexcept {
   if (cache->next != nullptr) cache->next->previous = cache->previous;
   threads_.store(threads() - 1, std::memory_order_relaxed);
   arena_.ended_threads().note_end(cache->id);
+  left_ids_[arena_.shard_number()] = cache->id;
   metadata_.free(cache, sizeof(Cache) + 2 * sizeof(void*));
 }
 

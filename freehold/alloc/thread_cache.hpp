@@ -77,7 +77,7 @@ struct ThreadCache {
   std::size_t granted = 0;      // bytes that the bins may hold together
   std::size_t allowance = 0;    // bytes this thread may grant: its own share and what it took from the common budget
   std::int64_t unreported = 0;  // bytes taken from the pools, less those given back, that the arena does not know of
-  std::uint32_t id = 0;         // of this cache, never 0, never used again
+  std::uint32_t id = 0;         // of this cache, never 0; one that ended may have had it
   std::uint32_t slow_calls = 0;
   RunCache<A, Config>* runs = nullptr;  // made when the thread first allocates a run
   typename A::template atomic<RunsUse> runs_use{RunsUse::kNone};

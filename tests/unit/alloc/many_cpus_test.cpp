@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "freehold/alloc/core.hpp"
@@ -60,6 +61,27 @@ TEST(ManyCpus, FewThreads_MemoryAsOnOneCpu) {
     EXPECT_LE(many.at_work, one.at_work + one.at_work / 20 + kMore) << cpus << " CPUs";
     EXPECT_LE(many.at_rest, one.at_rest + one.at_rest / 20 + kMore) << cpus << " CPUs";
   }
+}
+
+// A thread's id says which spans are its own.
+TEST(ManyCpus, NextThreadOnACpu_GetsTheIdOfTheOneThatEndedThere) {
+  Machine machine(test::small_settings(), NativeConfig::kBudgetBytes, 4);
+  const auto begin = [&](unsigned cpu) {
+    Placed::cpu = cpu;
+    return std::make_unique<Thread>(machine);
+  };
+  const auto first = begin(0), second = begin(1);
+  auto third = begin(2);
+  const std::uint32_t id = third->cache()->id;
+  Placed::cpu = 3;
+  third.reset();
+  EXPECT_TRUE(machine.arena().ended_threads().has(id));
+  const auto elsewhere = begin(2), there = begin(3), behind = begin(3);
+  EXPECT_EQ(there->cache()->id, id);
+  EXPECT_FALSE(machine.arena().ended_threads().has(id)) << "it lives again";
+  std::set<std::uint32_t> ids;
+  for (const auto* thread : {&first, &second, &elsewhere, &there, &behind}) ids.insert((*thread)->cache()->id);
+  EXPECT_EQ(ids.size(), 5U) << "no two at once";
 }
 
 }  // namespace
