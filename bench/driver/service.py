@@ -20,9 +20,10 @@ IDLE_SECONDS = 30
 IDLE_PERIOD = 1.0  # seconds between samples then
 LONG_IDLE = {"idle": 10}  # times as long
 QUICK_SCALE = 0.1
-# For any machine, since counts of pages repeat; at a tenth of the size, too. A survivors' row may keep what the budget allows and the
-# records of spans beyond 1.1 times the pages that hold a survivor.
-CEILINGS = {**{row: {"excess_mib": 4.0} for row in ("survivors_random", "survivors_sessions", "survivors_48", "survivors_1024")},
+# For any machine, since counts of pages repeat; at a tenth of the size after 2 idle seconds, too, where the 2 MiB that may be kept free weigh ten
+# times as much. By sessions so few pages hold a survivor that only their number, times 1.1, and some MiB can be told.
+CEILINGS = {"survivors_random": {"floor_ratio": 1.2}, "survivors_48": {"floor_ratio": 1.1}, "survivors_1024": {"floor_ratio": 1.15},
+            "survivors_sessions": {"excess_mib": 4.0}, "only_frees": {"floor": 8.0}, "heavy_tail": {"floor_ratio": 1.6}, "fleet": {"floor_ratio": 1.45},
             **{row: {"lines_at_first": 1.0, "lines_at_last": 0.1} for row in ("lines_16", "lines_32")},
             "snapshot_500": {"child_dirty_percent": 1.6}}
 
@@ -114,6 +115,8 @@ def finish(run):
         one.__exit__(None, None, None)
     if run.error is None:
         run.figures |= {**watch.summarise(run.watcher.samples, run.figures["loaded_at"]), **usage}
+        if holds := run.figures.get("held_mib") or run.figures.get("live"):
+            run.figures["floor_ratio"] = run.figures["floor"] / holds
         if "held_mib" in run.figures:
             run.figures["excess_mib"] = run.figures["floor"] - 1.1 * run.figures["held_mib"]
 

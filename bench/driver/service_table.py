@@ -4,7 +4,8 @@
 from . import command_tables, report
 
 FIGURES = [  # (key, heading, which rows have it is seen from the data)
-    ("floor", "MiB resident after the idle time"), ("integral_ratio", "resident over live memory, integrals over the load"),
+    ("floor", "MiB resident after the idle time"),
+    ("floor_ratio", "the same over live memory; over the pages that hold a survivor"), ("integral_ratio", "resident over live memory, integrals over the load"),
     ("peak_ratio", "peak resident over peak live memory"), ("peak", "peak resident MiB"), ("child_dirty_mib", "MiB that the child of a fork made its own"),
     ("lines_at_first", "percent of blocks on another thread's lines"), ("lines_at_last", "the same after five passes"),
     ("faults", "page faults"), ("cpu", "CPU seconds"), ("requests", "requests served"),
