@@ -6,14 +6,11 @@
 #include <map>
 #include <utility>
 
+#include "cli/stats/columns.hpp"
 #include "cli/stats/sample.hpp"
 
 namespace freehold::cli::stats {
 namespace {
-using freehold::live::LiveClass;
-using freehold::live::LiveHeapFigures;
-using freehold::live::LivePoolFigures;
-using freehold::live::LiveThread;
 
 // The length of the sequence of UTF-8 that begins there; 0: none does.
 std::size_t utf8_length(std::string_view text) {
@@ -68,83 +65,16 @@ class Exposition {
   std::string out_;
 };
 
-// A family with a sample for each of `list` that has the value; those of the same labels are added up.
+// A family for each column, with a sample for each of `list` that has the value; those of the same labels are added up.
 template <class T>
-void add_each(Exposition& to, const std::string& name, const char* help, bool is_counter, const std::vector<T>& list,
-              auto labels, auto value) {
-  Samples samples;
-  for (const T& one : list)
-    if (const std::optional<std::uint64_t> number = value(one)) samples[labels(one)] += *number;
-  to.add(name, help, is_counter, samples);
-}
-
-void add_classes(Exposition& to, const Sample& sample) {
-  std::vector<LiveClass> used;
-  for (const LiveClass& c : sample.stats.classes)
-    if (c.spans != 0 || c.refills != 0) used.push_back(c);
-  const auto labels = [](const LiveClass& c) { return fmt::format(",slot_bytes=\"{}\"", c.slot_bytes); };
-  const auto add = [&](const char* name, const char* help, bool is_counter, auto value) {
-    add_each(to, name, help, is_counter, used, labels, value);
-  };
-  add("class_spans", "Spans of the size class.", false, [](const LiveClass& c) { return c.spans; });
-  add("class_used_slots", "Slots of the size class that are in use.", false,
-      [](const LiveClass& c) { return c.used_slots(); });
-  add("class_cached_slots", "Free slots of the size class in caches of threads.", false,
-      [](const LiveClass& c) { return c.cached_slots; });
-  add("class_free_slots", "Free slots of the size class in no cache.", false,
-      [](const LiveClass& c) { return c.free_slots; });
-  add("class_refills", "Refills of caches, by size class.", true, [](const LiveClass& c) { return c.refills; });
-  add("class_drains", "Drains of caches, by size class.", true, [](const LiveClass& c) { return c.drains; });
-}
-
-void add_threads(Exposition& to, const Sample& sample) {
-  const auto labels = [](const LiveThread& thread) {
-    return fmt::format(",thread=\"{}\",name=\"{}\"", thread.thread, escaped(thread.name));
-  };
-  const auto add = [&](const char* name, const char* help, bool is_counter, auto value) {
-    add_each(to, name, help, is_counter, sample.stats.threads, labels, value);
-  };
-  add("thread_cached_bytes", "Free slots in the thread's cache.", false,
-      [](const LiveThread& thread) { return thread.cached_bytes; });
-  add("thread_granted_bytes", "What the thread's cache may hold.", false,
-      [](const LiveThread& thread) { return thread.granted_bytes; });
-  add("thread_refills", "Refills of the thread's cache.", true, [](const LiveThread& thread) { return thread.refills; });
-  add("thread_drains", "Drains of the thread's cache.", true, [](const LiveThread& thread) { return thread.drains; });
-  add("thread_remote_frees", "Slots that the thread gave back to spans that another used last.", true,
-      [](const LiveThread& thread) { return thread.remote_frees; });
-}
-
-void add_heaps(Exposition& to, const Sample& sample) {
-  const auto labels = [](const LiveHeapFigures& heap) { return fmt::format(",heap=\"{}\"", escaped(heap.name)); };
-  const auto add = [&](const char* name, const char* help, bool is_counter, auto value) {
-    add_each(to, name, help, is_counter, sample.stats.heaps, labels, value);
-  };
-  add("heaps", "Private heaps of this name.", false, [](const LiveHeapFigures&) { return 1; });
-  add("heap_live_blocks", "Blocks in use.", false, [](const LiveHeapFigures& heap) { return heap.live_objects; });
-  add("heap_live_bytes", "Bytes of the slots of blocks in use.", false,
-      [](const LiveHeapFigures& heap) { return heap.live_bytes; });
-  add("heap_used_bytes", "Pages in use and large blocks: what the limit counts.", false,
-      [](const LiveHeapFigures& heap) { return heap.used_bytes; });
-  add("heap_held_bytes", "What the heap has from the engine.", false,
-      [](const LiveHeapFigures& heap) { return heap.held_bytes; });
-  add("heap_limit_bytes", "The heap's limit, if it has one.", false,
-      [](const LiveHeapFigures& heap) { return heap.limit_bytes; });
-  add("heap_conflicts", "Operations that met another thread in a shard.", true,
-      [](const LiveHeapFigures& heap) { return heap.conflicts; });
-}
-
-void add_pools(Exposition& to, const Sample& sample) {
-  const auto labels = [](const LivePoolFigures& pool) { return fmt::format(",pool=\"{}\"", escaped(pool.name)); };
-  const auto add = [&](const char* name, const char* help, auto value) {
-    add_each(to, name, help, false, sample.stats.pools, labels, value);
-  };
-  add("pools", "Pools of this name.", [](const LivePoolFigures&) { return 1; });
-  add("pool_capacity_slots", "The most objects that there can be.",
-      [](const LivePoolFigures& pool) { return pool.capacity; });
-  add("pool_opened_slots", "The most slots that were out at once.",
-      [](const LivePoolFigures& pool) { return pool.opened_slots; });
-  add("pool_taken_slots", "Slots in use, in arrays of threads, or on their way.",
-      [](const LivePoolFigures& pool) { return pool.taken_slots; });
+void add_list(Exposition& to, const std::vector<T>& list, const auto& columns, auto labels) {
+  for (const Column<T>& column : columns) {
+    if (column.family == nullptr) continue;
+    Samples samples;
+    for (const T& of : list)
+      if (const auto number = column.value(of)) samples[labels(of)] += *number;
+    to.add(column.family, column.help, column.is_counter, samples);
+  }
 }
 
 }  // namespace
@@ -154,10 +84,16 @@ std::string prometheus_of(const Sample& sample) {
   to.add("process_info", "The process.", false, {{fmt::format(",command=\"{}\"", escaped(sample.command)), 1}});
   for (const Figure& figure : figures_of(sample.stats))
     to.add(figure.name, figure.help, figure.is_counter, {{"", figure.value}});
-  add_classes(to, sample);
-  add_threads(to, sample);
-  add_heaps(to, sample);
-  add_pools(to, sample);
+  std::vector<LiveClass> used = sample.stats.classes;
+  std::erase_if(used, [](const LiveClass& c) { return !c.saw_work(); });
+  add_list(to, used, kClassColumns, [](const LiveClass& c) { return fmt::format(",slot_bytes=\"{}\"", c.slot_bytes); });
+  add_list(to, sample.stats.threads, kThreadColumns, [](const LiveThread& thread) {
+    return fmt::format(",thread=\"{}\",name=\"{}\"", thread.thread, escaped(thread.name));
+  });
+  add_list(to, sample.stats.heaps, kHeapColumns,
+           [](const LiveHeapFigures& heap) { return fmt::format(",heap=\"{}\"", escaped(heap.name)); });
+  add_list(to, sample.stats.pools, kPoolColumns,
+           [](const LivePoolFigures& pool) { return fmt::format(",pool=\"{}\"", escaped(pool.name)); });
   return to.text();
 }
 

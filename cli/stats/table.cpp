@@ -96,7 +96,7 @@ class Table {
          "refills", "drains", rates ? "   refills/s" : "");
     const auto same = [](const LiveClass& a, const LiveClass& b) { return a.slot_bytes == b.slot_bytes; };
     for (const LiveClass& c : sample_.stats.classes) {
-      if (c.spans == 0 && c.refills == 0) continue;
+      if (!c.saw_work()) continue;
       line("  {:>8} {:>8} {:>12} {:>12} {:>12} {:>12} {:>12}{:>12}", bytes_text(c.slot_bytes), c.spans, c.used_slots(),
            c.cached_slots, c.free_slots, c.refills, c.drains,
            rate(&freehold::live::LiveStats::classes, c, same, [](const LiveClass& one) { return one.refills; }));

@@ -26,6 +26,7 @@ struct LiveClass {
   std::uint64_t free_slots = 0;    // in no cache
   std::uint64_t cached_slots = 0;  // in caches of threads; those of CPUs are not seen, and count as used
   std::uint64_t refills = 0, drains = 0;
+  [[nodiscard]] bool saw_work() const { return spans != 0 || refills != 0; }
   [[nodiscard]] std::uint64_t used_slots() const {
     const std::uint64_t unused = free_slots + cached_slots;
     return slots > unused ? slots - unused : 0;
