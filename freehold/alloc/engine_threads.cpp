@@ -48,7 +48,7 @@ void end_purger_if_alone() noexcept {
   constexpr std::uint64_t kAgainMs = 10'000;
   static constinit std::atomic<std::uint64_t> last_end{0};
   const std::uint64_t now = os::coarse_milliseconds();
-  const bool again = now - last_end.exchange(now, std::memory_order_relaxed) < kAgainMs;  // relaxed: a time, for nobody else
+  const bool again = now - last_end.exchange(now, std::memory_order_relaxed) < kAgainMs;  // relaxed: publishes nothing
   g_core.arena().budget().set_purged_in_time(false);
   if (!again) g_core.arena().budget().drop_regret();
   for (bool more = true; more;) {
