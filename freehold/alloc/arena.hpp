@@ -142,12 +142,10 @@ class Arena {
 
   // --- slots ---------------------------------------------------------------------------------------------------------
 
-  // Gives class `c` a span, worked in by `thread_id`, and the caller `keep` of its slots (at most 64). bits == 0: out of
-  // memory.
+  // Gives class `c` a span, worked in by `thread_id`, and the caller `keep` of its slots (at most 64). bits == 0: no memory.
   [[nodiscard]] pool::Taken claim(SizeClass c, unsigned keep, std::uint32_t thread_id, std::uint64_t now) noexcept;
 
-  // Takes up to `want` slots of class `c` of one word, where WordPool::find() finds some under these terms. bits == 0: it
-  // finds none.
+  // Takes up to `want` slots of class `c` of one word, where WordPool::find() finds some under these terms. bits == 0: none.
   [[nodiscard]] inline pool::Taken take_slots(SizeClass c, pool::Cursor& cursor, unsigned want, std::uint32_t thread_id,
                                               unsigned max_foreign_spans) noexcept;
   // The same where the cursor stands, in line: what most calls find. bits == 0: look further.
@@ -159,8 +157,7 @@ class Arena {
   // them lie in spans that another thread than `thread_id` used last; 0 where nobody counts them.
   std::uint32_t give_slots(SizeClass c, void* const* slots, std::size_t n, pool::WordIndex& last,
                            std::uint32_t thread_id) noexcept;
-  // Takes up to `most` free slots of one word that begin on the first of the pages [from, end) of span i of class c that has
-  // any.
+  // Takes up to `most` free slots of a word that begin on the first of the pages [from, end) of span i of class c with any.
   [[nodiscard]] pool::Taken take_lowest(SpanIndex i, SizeClass c, std::size_t from, std::size_t end, unsigned most) noexcept;
   // Slots of a span were handed out: drops the hints about its pages.
   void note_taken(SpanIndex i) noexcept {
@@ -202,6 +199,8 @@ class Arena {
   // Makes the run shorter, or longer with spans that the caller keeps behind it. False: not possible, nothing changed.
   [[nodiscard]] bool resize_reserved(Runs& runs, Reserved& from, SpanIndex first, std::uint32_t pages,
                                      std::uint64_t now) noexcept;
+  // Before a run takes clean memory: wholly free spans of classes become free spans. Returns whether there were some.
+  [[nodiscard]] bool reclaim_for_runs() noexcept;
   // Adds what else is free in the chunk. Returns whether there was something.
   bool reserve(Reserved& to) noexcept;
   // Whether a thread should keep the free spans around a run: not around a large one, of which a thread uses few; not where
@@ -448,6 +447,7 @@ class Arena {
   void retire_drained(SpanIndex i) noexcept;
   void drop_hints(SpanIndex i, bool wanted) noexcept;
   [[nodiscard]] SpanIndex reclaim_empty_span(SpanIndex from) noexcept;
+  [[nodiscard]] bool leave_empties(SpanIndex i) noexcept;
   [[nodiscard]] bool reclaim_span(SpanIndex i, SizeClass c) noexcept;
   void tick_locked(std::uint64_t now) noexcept;
   [[nodiscard]] Due purge_idle_locked(std::uint64_t now) noexcept;

@@ -415,9 +415,8 @@ bool Arena<A, Config, Pages>::look_at_empties(std::uint64_t now, Effort& effort)
     if (c.is_slot() &&
         (spans_[i].page_hints.fetch_or(PageHints::kLooked, std::memory_order_relaxed) & PageHints::kLooked) == 0)
       continue;
-    empties_.retire(i, [] { return false; });
     effort.bytes -= std::min(effort.bytes, kReclaimBytes);
-    if (const SizeClass left = class_after_leaving(i); left.is_slot() && reclaim_span(i, left)) give_spans(i, 1, now, false);
+    if (leave_empties(i)) give_spans(i, 1, now, false);
   }
   empties_cursor_ = i == Tree::kNone ? 0 : i;
   if (i != Tree::kNone) effort.calls = 0;  // the rest is for the next slow call

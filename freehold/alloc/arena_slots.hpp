@@ -189,11 +189,17 @@ SpanIndex Arena<A, Config, Pages>::span_for(SizeClass c, std::uint64_t now) noex
 // Takes one wholly free span at or after `from` back from its class; the span is the caller's.
 template <sync::Atomics A, class Config, os::PageSource Pages>
 SpanIndex Arena<A, Config, Pages>::reclaim_empty_span(SpanIndex from) noexcept {
-  for (SpanIndex i = empties_.find(from); i != Tree::kNone; i = empties_.find(i + 1)) {
-    empties_.retire(i, [] { return false; });
-    if (const SizeClass c = class_after_leaving(i); c.is_slot() && reclaim_span(i, c)) return i;
-  }
+  for (SpanIndex i = empties_.find(from); i != Tree::kNone; i = empties_.find(i + 1))
+    if (leave_empties(i)) return i;
   return kNoSpan;
+}
+
+// Takes a span out of the set. Returns whether it is the caller's now, of no class.
+template <sync::Atomics A, class Config, os::PageSource Pages>
+bool Arena<A, Config, Pages>::leave_empties(SpanIndex i) noexcept {
+  empties_.retire(i, [] { return false; });
+  const SizeClass c = class_after_leaving(i);
+  return c.is_slot() && reclaim_span(i, c);
 }
 
 // Takes every slot of span `i` of class `c`; the span is the caller's then, of no class. The class is asked again while we

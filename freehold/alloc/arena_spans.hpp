@@ -279,19 +279,41 @@ TakenSpans Arena<A, Config, Pages>::take_spans(ChunkKind kind, unsigned n, unsig
   return {};
 }
 
-// For a span of a class (`reuse`): before clean memory, a span of another class that has become wholly free.
+// Before clean memory, spans of classes that have become wholly free; for a span of a class (`reuse`) one of another class.
 template <sync::Atomics A, class Config, os::PageSource Pages>
 TakenSpans Arena<A, Config, Pages>::take_or_reuse(ChunkKind kind, unsigned n, unsigned alignment, Shard& shard,
                                                   bool reuse) noexcept {
   const auto cpu = static_cast<unsigned>(&shard - shards_);
   const bool anywhere = chunks_are_dear_.load(std::memory_order_relaxed);
-  const TakenSpans t = chunks_.take(kind, n, alignment, cpu, shard.cursor(kind), anywhere);
+  TakenSpans t = chunks_.take(kind, n, alignment, cpu, shard.cursor(kind), anywhere);
+  if (t.dirty != n && !reuse && reclaim_for_runs()) {
+    if (t.first != kNoSpan) chunks_.give_untouched(t, n);
+    t = chunks_.take(kind, n, alignment, cpu, shard.cursor(kind), anywhere);
+  }
   if (!reuse || t.dirty != 0) return t;
   const SpanIndex i = reclaim_empty_span(0);
   if (i == kNoSpan) return t;
   if (t.first != kNoSpan) chunks_.give_untouched(t, n);
   (void)budget_.spans_changed(shard.budget, static_cast<std::int64_t>(kSpanBytes), 0);
   return {i, 1, 0};
+}
+
+// Wholly free spans of classes among the runs become free spans, a few of them. Returns whether there were some.
+template <sync::Atomics A, class Config, os::PageSource Pages>
+bool Arena<A, Config, Pages>::reclaim_for_runs() noexcept {
+  constexpr unsigned kMost = Config::kReclaimedForRuns, kLooks = 4 * kMost;
+  unsigned reclaimed = 0;
+  if constexpr (kMost != 0) {
+    SpanIndex i = empties_.find(0);
+    for (unsigned looks = 0; i != Tree::kNone && looks < kLooks && reclaimed < kMost; ++looks, i = empties_.find(i + 1)) {
+      // Relaxed: the kind of a chunk in use does not change.
+      if (chunks_.chunk(i / kChunkSpans).kind.load(std::memory_order_relaxed) != ChunkKind::kRuns) continue;
+      if (!leave_empties(i)) continue;
+      give_spans(i, 1, 0, false);
+      ++reclaimed;
+    }
+  }
+  return reclaimed != 0;
 }
 
 template <sync::Atomics A, class Config, os::PageSource Pages>

@@ -30,6 +30,8 @@ struct NativeConfig {
   // Above, blocks have a mapping each while there are not many of these: in a chunk they would leave gaps that fit few
   // others.
   static constexpr std::size_t kMostRunBytes = std::size_t{1} << 20;
+  // Wholly free spans of classes that become free spans at once, where a run would take clean memory: the longest such run.
+  static constexpr unsigned kReclaimedForRuns = kMostRunBytes >> kSpanShift;
 
   using ChunkOrders = ChunkPoolOrders;
   using SpanOrders = ArenaOrders;

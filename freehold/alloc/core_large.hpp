@@ -56,17 +56,20 @@ void Core<A, Config, Pages, Clock>::reserve_around(Cache& cache, SpanIndex first
   note_runs_used(cache);
 }
 
-// From the spans that the thread keeps: those that still have their pages, then those that others have freed in its chunks,
-// then any.
+// From the spans that the thread keeps: those that still have their pages, then those that others have freed in its chunks
+// or that were of classes, then any.
 template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
 RunPlace Core<A, Config, Pages, Clock>::allocate_reserved(Cache& cache, Run run, unsigned alignment) noexcept {
   Runs* const runs = own_runs(cache);
   if (runs == nullptr) return {};
   for (Reserved& r : *runs)
     if (const SpanIndex first = arena_.allocate_dirty(*runs, r, run, alignment); first != kNoSpan) return {first, false};
-  for (Reserved& r : *runs)
-    if (arena_.reserve(r))
-      if (const SpanIndex first = arena_.allocate_dirty(*runs, r, run, alignment); first != kNoSpan) return {first, false};
+  unsigned tries = 0;
+  do {
+    for (Reserved& r : *runs)
+      if (arena_.reserve(r))
+        if (const SpanIndex first = arena_.allocate_dirty(*runs, r, run, alignment); first != kNoSpan) return {first, false};
+  } while (tries++ == 0 && arena_.reclaim_for_runs());
   RunPlace place;
   const std::uint64_t now = Clock::now();
   for (Reserved* r = runs->begin(); place.first == kNoSpan && r != runs->end(); ++r)

@@ -24,6 +24,10 @@ struct Faithful {
   using ChunkOrders = alloc::ChunkPoolOrders;
   using SpanOrders = alloc::ArenaOrders;
   using RunOrders = alloc::RunCacheOrders;
+  static constexpr unsigned kReclaimedForRuns = 0;  // explored apart: it makes each scenario with runs too long
+};
+struct Reclaiming : Faithful {
+  static constexpr unsigned kReclaimedForRuns = 1;
 };
 
 // Spans of two pages. Class 1: slots of `kSlotBytes`; classes 2 and 3: one slot that touches both pages; 3 is too large
@@ -63,6 +67,7 @@ struct TinyConfig {
   using ChunkOrders = typename Traits::ChunkOrders;
   using SpanOrders = typename Traits::SpanOrders;
   static constexpr unsigned kChunkSpans = kChunk;
+  static constexpr unsigned kReclaimedForRuns = Traits::kReclaimedForRuns;
   static constexpr std::uint32_t kMaxExtentChunks = 1;
   static constexpr std::size_t kTableStepSpans = 2 * kChunk;
   static constexpr unsigned kShards = 2;

@@ -70,6 +70,29 @@ TEST(RunCache, PairsOfMallocAndFree_NeitherChunksNorBudgetAreWritten) {
   expect_whole(machine);
 }
 
+// As buffers that grow from class to class until they are runs.
+TEST(RunCache, SpansOfClassesThatBecameFree_ServeBeforeCleanMemory) {
+  for (const bool kept : {false, true}) {
+    Machine machine;
+    Thread thread(machine);
+    void* blocks[8 * kSpan / (16 * 1024)];
+    for (void*& block : blocks) block = thread.allocate(16 * 1024);
+    void* const run = thread.allocate(kSpan);  // from now on the thread keeps the spans behind it
+    for (void* const block : blocks) thread.free(block);
+    machine->flush(*thread.cache());
+    bool zero = false;
+    void* const next = machine->allocate_large(kept ? thread.cache() : nullptr, 3 * kSpan, 1, zero);
+    EXPECT_LT(next, run) << "where blocks of a class were";
+    EXPECT_EQ(machine.stats().small_span_bytes, 0U);
+    EXPECT_TRUE(machine->check_invariants());
+    EXPECT_TRUE(machine->check_accounts());
+    thread.free(next);
+    thread.free(run);
+    thread.leave();
+    expect_whole(machine);
+  }
+}
+
 TEST(RunCache, Words_BoundedForAThreadAndForAll) {
   constexpr unsigned kCpus = 1, kThreads = 6;
   Machine machine(small_settings(std::size_t{256} << 20), Machine::kBudget, kCpus);
