@@ -53,7 +53,7 @@ const std::vector<Expected> kNotFlat{
     // frees them, searches of chunks that others use.
     {EngineWorkload::kOwn, {262144}},
     {EngineWorkload::kMany, {1048576}},
-    {EngineWorkload::kNeighbour, {65536, 262144, 1048576}},
+    {EngineWorkload::kNeighbour, {262144, 1048576}},
     {EngineWorkload::kProducer, {65536, 262144, 1048576}},
     {EngineWorkload::kChurn, {65536, 262144, 1048576}},
     {EngineWorkload::kPurge, {1048576}},
