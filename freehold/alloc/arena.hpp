@@ -70,11 +70,25 @@ class Arena {
   // A WordIndex numbers 2^26 spans.
   static constexpr std::size_t kMaxCapacityBytes = kSpanBytes << 26;
 
-  // The storage that the word pools of all classes share.
+  // One bit for each slot of a span, set when free, in words. Classes whose spans need few have them in a table where these
+  // lie side by side: of large slots a page has the words of 64 spans, not of 8, for a fork's child to copy and for what is
+  // left of a spike. A span's words in the table of other classes than its own are 0.
+  struct WordTable {
+    Word* first = nullptr;
+    std::uint32_t words_per_span = 0, skipped = 0;  // of the 64 that a WordIndex has for a span
+    constexpr void set_size(std::uint32_t words) noexcept {
+      words_per_span = words;
+      skipped = 64 - words;
+    }
+    Word& operator[](pool::WordIndex index) const noexcept { return first[index - pool::span_of(index) * skipped]; }
+  };
+  // The storage that the word pools of the classes of one table share.
   struct Storage {
     Arena* arena;
-    Word& word(pool::WordIndex index) const noexcept { return arena->words_[place_of(index)]; }
-    Word& summary(SpanIndex span) const noexcept { return arena->spans_[span].summary; }
+    unsigned table;
+    WordTable words{};
+    Word& word(pool::WordIndex index) const noexcept { return words[index]; }
+    Word& summary(SpanIndex span) const noexcept { return arena->spans_[span].summaries[table]; }
     auto& last_user(SpanIndex span) const noexcept { return arena->span_hints_[span].last_user; }
     bool belongs(SpanIndex span, unsigned tag) const noexcept { return arena->class_of_span(span).index() == tag; }
     // Slots smaller than a cache line: two threads that write to them in one line slow each other down for ever.
@@ -124,7 +138,7 @@ class Arena {
   [[nodiscard]] const ClassByte* span_classes() const noexcept { return span_class_; }
   [[nodiscard]] SpanType& span(SpanIndex i) noexcept { return spans_[i]; }
   [[nodiscard]] std::uintptr_t address(SpanIndex i) const noexcept { return base_ + (std::uintptr_t{i} << kSpanShift); }
-  [[nodiscard]] Word* word_address(pool::WordIndex index) const noexcept { return &words_[place_of(index)]; }
+  [[nodiscard]] const WordTable& words_of(SizeClass c) const noexcept { return storages_[table_of(c)].words; }
   // Acquire: pairs with kSetClass in claim().
   [[nodiscard]] SizeClass class_of_span(SpanIndex i) const noexcept {
     return SizeClass{span_class_[i].load(std::memory_order_acquire)};
@@ -288,8 +302,12 @@ class Arena {
     const auto address = [](const void* of) { return reinterpret_cast<std::uintptr_t>(of); };
     to.span_count = address(&span_count_);
     to.span_classes = address(span_class_);
-    to.words = address(words_);
-    to.span_stride = Config::kWordsPerSpan * sizeof(Word);
+    for (const Storage& storage : storages_) {
+      auto& [words, stride] = to.tables[&storage - storages_];
+      words = address(storage.words.first);
+      stride = storage.words.words_per_span * sizeof(Word);
+    }
+    to.few_words_from = kFewWordsFrom;
     to.span_bytes = kSpanBytes;
     to.count = Classes::kCount;
     for (const SizeClass c : AllClasses<Classes>{})
@@ -367,10 +385,11 @@ class Arena {
   // What may go back of a chunk's free spans.
   enum class Part : std::uint8_t { kWhole, kSmallPages, kAny };
 
-  // A word's place among those of all spans.
-  [[nodiscard]] static constexpr std::size_t place_of(pool::WordIndex index) noexcept {
-    if constexpr (Config::kWordsPerSpan == 64) return index;  // the engine's
-    return std::size_t{pool::span_of(index)} * Config::kWordsPerSpan + pool::word_in_span(index);
+  // An eighth: a line of a span, where the engine has eight.
+  static constexpr unsigned kFewWords = std::max(Config::kWordsPerSpan / 8, 1U);
+  static constexpr std::uint32_t kFewWordsFrom = kSpanBytes / (64 * kFewWords);  // bytes of a slot
+  [[nodiscard]] static constexpr unsigned table_of(SizeClass c) noexcept {
+    return Classes::slot_bytes(c) >= kFewWordsFrom ? 1 : 0;
   }
   // Where spans of class c come from.
   [[nodiscard]] static constexpr ChunkKind chunk_kind_of(SizeClass c) noexcept {
@@ -474,9 +493,8 @@ class Arena {
   SpanHints<A>* span_hints_ = nullptr;
   HintWord* run_pages_ = nullptr;  // a Run each
   SpanType* spans_ = nullptr;
-  Word* words_ = nullptr;  // kWordsPerSpan of each span: one bit a slot, set when free
   Pages* pages_ = nullptr;
-  Storage storage_{this};
+  Storage storages_[2] = {{this, 0}, {this, 1}};
   PerClass<Pool, Classes::kCount> pools_;
   PerClass<pool::SlotGeometry, Classes::kCount> geometry_;
   ArenaSettings settings_;
@@ -515,7 +533,7 @@ class Arena {
   Extent extents_[3]{};           // by ChunkKind
   std::uint32_t chunks_end_ = 0;  // chunks that belong to an extent
   std::uint32_t max_chunks_ = 0;
-  unsigned table_numbers_[7]{};
+  unsigned table_numbers_[8]{};
   alignas(base::kCacheLine) EndedThreads<A> ended_threads_;
 };
 

@@ -72,7 +72,7 @@ std::uint32_t Arena<A, Config, Pages>::free_pages_of(SpanIndex i, SizeClass c) n
     bool free = from < end;
     for (unsigned w = from / 64; free && w <= (end - 1) / 64; ++w) {
       const std::uint64_t bits = pool::bits_of_word(w, from, end);
-      free = (words_[place_of(pool::word_index(i, w))].load(std::memory_order_relaxed) & bits) == bits;
+      free = (words_of(c)[pool::word_index(i, w)].load(std::memory_order_relaxed) & bits) == bits;
     }
     if (free) pages |= 1U << p;
   }
@@ -88,11 +88,11 @@ pool::Taken Arena<A, Config, Pages>::take_lowest(SpanIndex i, SizeClass c, std::
   const auto first_on = [&](std::size_t page) {
     return std::min(shape.slots, static_cast<std::uint32_t>(base::ceil_div(page * Config::kPageBytes, bytes)));
   };
-  if (spans_[i].summary.load(std::memory_order_relaxed) == 0) return {};  // relaxed: a hint
+  if (spans_[i].summaries[table_of(c)].load(std::memory_order_relaxed) == 0) return {};  // relaxed: a hint
   const std::uint32_t first = first_on(from), last = first_on(end);
   for (unsigned w = first / 64; w * 64 < last; ++w) {
     std::uint64_t bits =
-        words_[place_of(pool::word_index(i, w))].load(std::memory_order_relaxed) & pool::bits_of_word(w, first, last);
+        words_of(c)[pool::word_index(i, w)].load(std::memory_order_relaxed) & pool::bits_of_word(w, first, last);
     if (bits == 0) continue;
     const std::uint32_t slot = w * 64 + base::lowest_bit(bits);
     bits &= pool::bits_of_word(w, slot, first_on(slot * bytes / Config::kPageBytes + 1));
@@ -274,7 +274,8 @@ void Arena<A, Config, Pages>::purge_records_of(std::uint32_t chunk, std::uint64_
     if (end > from) (void)pages_->purge(reinterpret_cast<void*>(from), end - from);
   };
   purge(spans_ + first, kChunkSpans * sizeof(SpanType));
-  purge(words_ + first * Config::kWordsPerSpan, kChunkSpans * Config::kWordsPerSpan * sizeof(Word));
+  for (const Storage& of : storages_)
+    purge(&of.words[pool::word_index(first, 0)], kChunkSpans * of.words.words_per_span * sizeof(Word));
   c.has_records.store(false, std::memory_order_relaxed);
   chunks_.give(first, kChunkSpans, false, static_cast<std::uint32_t>(now));
 }

@@ -56,13 +56,13 @@ template <sync::Atomics A, class Config, os::PageSource Pages>
 inline void Arena<A, Config, Pages>::put_back(pool::WordIndex index, std::uint64_t bits) noexcept {
   const SizeClass c = class_of_span(pool::span_of(index));
   const std::uint64_t full = pools_[c].shape().full(pool::word_in_span(index));
-  (void)give_word(c, index, bits, full, *word_address(index));
+  (void)give_word(c, index, bits, full, words_of(c)[index]);
 }
 
 template <sync::Atomics A, class Config, os::PageSource Pages>
 inline std::uint64_t Arena<A, Config, Pages>::give_slots(SizeClass c, const pool::Taken& slots) noexcept {
   const std::uint64_t full = pools_[c].shape().full(pool::word_in_span(slots.word));
-  const std::uint64_t twice = give_word(c, slots.word, slots.bits, full, *word_address(slots.word));
+  const std::uint64_t twice = give_word(c, slots.word, slots.bits, full, words_of(c)[slots.word]);
   const SpanIndex span = pool::span_of(slots.word);
   if (twice == 0 && !is_noted_as_drained(span_hints_[span])) add_drained(span);
   return twice;
@@ -80,17 +80,17 @@ std::uint32_t Arena<A, Config, Pages>::give_slots(SizeClass c, void* const* slot
   const std::size_t count = groups.count;
   if (count == 0) return 0;
   // What the loops need, in registers: the locked instructions would have it read again.
-  Word* const words = words_;
+  const WordTable words = words_of(c);
   const SpanHints<A>* const hints = span_hints_;
   const std::span<const pool::SlotGroup> all(groups.groups, count);
   // The lines are fetched for writing all at once: the locked instructions below would wait for each in turn.
-  for (const auto& [index, bits] : all) base::prefetch_for_write(words + place_of(index));
+  for (const auto& [index, bits] : all) base::prefetch_for_write(&words[index]);
   Pool& pool = pools_[c];
   const std::uint64_t last_full = pool.shape().full(pool.shape().words() - 1);
   const auto mine = pool::LastUser::active(thread_id);
   std::size_t remote_groups = 0;
   for (const auto [index, bits] : all) {
-    const std::uint64_t old = pool.put(index, bits, words[place_of(index)]);
+    const std::uint64_t old = pool.put(index, bits, words[index]);
     if ((old & bits) != 0) [[unlikely]] {
       report_twice(c, index, bits, old & bits);
       continue;
@@ -119,7 +119,7 @@ void Arena<A, Config, Pages>::report_twice(SizeClass c, pool::WordIndex index, s
                                            std::uint64_t twice) noexcept {
   base::fatal(base::HeapError::kDoubleFree, reinterpret_cast<void*>(geometry_[c].address(index, base::lowest_bit(twice))));
   const std::uint64_t full = pools_[c].shape().full(pool::word_in_span(index));
-  (void)give_word(c, index, bits & ~twice, full, *word_address(index));
+  (void)give_word(c, index, bits & ~twice, full, words_of(c)[index]);
 }
 
 // Returns the bits that were set already; then nothing was changed.

@@ -40,6 +40,7 @@ void Arena<A, Config, Pages>::lay_out_tables(std::size_t spans) noexcept {
   table_numbers_[2] = space_.add_table(sizeof(HintWord), 0, spans);  // pages of runs
   table_numbers_[3] = space_.add_table(sizeof(SpanType), 0, spans);
   table_numbers_[4] = space_.add_table(Config::kWordsPerSpan * sizeof(Word), 0, spans);
+  table_numbers_[7] = space_.add_table(kFewWords * sizeof(Word), 0, spans);
   table_numbers_[5] = space_.add_table(sizeof(Chunk<A>), kChunkShift, spans / kChunkSpans);
   (void)add_tree(spans / kChunkSpans, kChunkShift, Chunks::kTrees);
   table_numbers_[6] = add_tree(spans, 0, TreeWords<Classes>::stride(settings_.stripes));
@@ -52,7 +53,10 @@ void Arena<A, Config, Pages>::attach_tables(std::size_t spans) noexcept {
   table(table_numbers_[1], span_hints_);
   table(table_numbers_[2], run_pages_);
   table(table_numbers_[3], spans_);
-  table(table_numbers_[4], words_);
+  table(table_numbers_[4], storages_[0].words.first);
+  table(table_numbers_[7], storages_[1].words.first);
+  storages_[0].words.set_size(Config::kWordsPerSpan);
+  storages_[1].words.set_size(kFewWords);
   chunks_.attach(static_cast<Chunk<A>*>(space_.table(table_numbers_[5])),
                  static_cast<Word*>(space_.table(table_numbers_[5] + 1)), spans / kChunkSpans);
   using Trees = TreeWords<Classes>;
@@ -63,8 +67,8 @@ void Arena<A, Config, Pages>::attach_tables(std::size_t spans) noexcept {
   for (const SizeClass c : AllClasses<Classes>{}) {
     const auto bytes = static_cast<std::uint32_t>(Classes::slot_bytes(c));
     geometry_[c] = pool::SlotGeometry::of(base_, kSpanShift, bytes);
-    pools_[c].attach(&storage_, c.index(), {static_cast<std::uint32_t>(kSpanBytes / bytes)}, words + c.index() - 1, stride,
-                     spans, settings_.stripes, Trees::kStripe);
+    pools_[c].attach(&storages_[table_of(c)], c.index(), {static_cast<std::uint32_t>(kSpanBytes / bytes)},
+                     words + c.index() - 1, stride, spans, settings_.stripes, Trees::kStripe);
   }
 }
 

@@ -10,8 +10,8 @@ namespace freehold::alloc {
 
 template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
 bool Core<A, Config, Pages, Clock>::is_in_use(SizeClass c, SpanIndex i, std::uint32_t number) noexcept {
-  const auto* const word = arena_.word_address(pool::word_index(i, number / 64));
-  return (word->load(std::memory_order_relaxed) >> number % 64 & 1) == 0 && number < arena_.pool(c).shape().slots;
+  const auto& word = arena_.words_of(c)[pool::word_index(i, number / 64)];
+  return (word.load(std::memory_order_relaxed) >> number % 64 & 1) == 0 && number < arena_.pool(c).shape().slots;
 }
 
 template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>

@@ -32,7 +32,7 @@ bool Core<A, Config, Pages, Clock>::is_well_used(SpanIndex i, SizeClass c, std::
   const auto [from, end] = slots_on_pages<Config>(arena_.pool(c).shape().slots, Classes::slot_bytes(c), page, page + 1);
   std::uint32_t free = 0;
   for (unsigned w = from / 64; w * 64 < end; ++w) {
-    const std::uint64_t bits = arena_.word_address(pool::word_index(i, w))->load(std::memory_order_relaxed);
+    const std::uint64_t bits = arena_.words_of(c)[pool::word_index(i, w)].load(std::memory_order_relaxed);
     free += static_cast<std::uint32_t>(std::popcount(bits & pool::bits_of_word(w, from, end)));
   }
   return 4 * free < end - from;

@@ -83,7 +83,7 @@ bool Core<A, Config, Pages, Clock>::check_bin(const Cache& cache, SizeClass c) n
     if (groups.misplaced != 0) return false;
     const auto [index, bits] = groups.groups[0];
     if ((bits & ~arena_.pool(c).shape().full(pool::word_in_span(index))) != 0) return false;
-    if ((arena_.word_address(index)->load(std::memory_order_relaxed) & bits) != 0) return false;
+    if ((arena_.words_of(c)[index].load(std::memory_order_relaxed) & bits) != 0) return false;
   }
   return true;
 }

@@ -87,8 +87,13 @@ struct LiveClasses {
   std::uint64_t past_refills, past_drains;  // addresses of integers by class: of threads that have ended
   std::uint64_t span_count;                 // address of the number of spans
   std::uint64_t span_classes;               // address of a byte for each span: its class
-  std::uint64_t words;                      // address of the first span's: a bit for each slot, set when free
-  std::uint32_t span_stride;                // bytes of one span's words
+  // Two tables of the words of all spans: a bit for each slot, set when free. Slots from `few_words_from` bytes on have the
+  // second.
+  struct {
+    std::uint64_t words;   // address
+    std::uint64_t stride;  // bytes of one span's words
+  } tables[2];
+  std::uint32_t few_words_from;
   std::uint32_t span_bytes;
   std::uint32_t count;  // class 0 included
   std::uint32_t slot_bytes[kMostLiveClasses];
@@ -110,7 +115,7 @@ struct alignas(kLiveAlignment) LiveDirectory {
   LiveEntry entries[kMostLiveEntries];
   LiveTables tables;
 };
-static_assert(sizeof(LiveEntry) == 24 && sizeof(LiveThreads) == 72 && sizeof(LiveTables) == 520);
+static_assert(sizeof(LiveEntry) == 24 && sizeof(LiveThreads) == 72 && sizeof(LiveTables) == 544);
 static_assert(offsetof(LiveDirectory, version) == 16 && offsetof(LiveDirectory, entries) == 24);
 static_assert(offsetof(LiveDirectory, tables) == 792);
 

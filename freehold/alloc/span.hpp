@@ -27,7 +27,8 @@ struct PageHints {
 // Any thread. A line each, since the threads that use neighbouring spans write there.
 template <sync::Atomics A>
 struct alignas(base::kCacheLine) Span {
-  typename A::template atomic<std::uint64_t> summary;
+  // One for the classes of each table of words: a stale bit of a former class must not lead into the next span's words.
+  typename A::template atomic<std::uint64_t> summaries[2];
   typename A::template atomic<std::uint64_t> page_hints;
 };
 

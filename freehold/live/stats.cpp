@@ -157,7 +157,8 @@ class Engine {
       for (std::size_t i = 0; i < classes.size(); ++i) {
         const std::uint8_t c = classes[i];
         if (c == 0 || c >= layout.count || layout.slot_bytes[c] < kLeastSlotBytes) continue;
-        batches[c].push_back(layout.words + (first + i) * layout.span_stride);
+        const auto& [words, stride] = layout.tables[layout.slot_bytes[c] >= layout.few_words_from ? 1 : 0];
+        batches[c].push_back(words + (first + i) * stride);
         if (batches[c].size() == kBatch && !count_spans(c, batches[c], to)) return false;
       }
     }

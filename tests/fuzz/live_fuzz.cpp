@@ -79,7 +79,7 @@ class Finder {
     for (const std::uint64_t place : {tables.threads.changes, tables.classes.past_refills, tables.classes.span_count})
       add(place, 8);
     add(tables.classes.span_classes, 512);
-    add(tables.classes.words, 4096);
+    for (const auto& table : tables.classes.tables) add(table.words, 4096);
   }
   void add_list(std::uint64_t address, const LiveListHead& head) {
     add(address, sizeof head);

@@ -69,7 +69,7 @@ class TestArena {
     all.push_back(first);
     for (unsigned w = 0; w < arena_->pool(c).shape().words(); ++w) {
       const pool::WordIndex index = pool::word_index(pool::span_of(first.word), w);
-      const std::uint64_t bits = arena_->word_address(index)->load(std::memory_order_relaxed);
+      const std::uint64_t bits = arena_->words_of(c)[index].load(std::memory_order_relaxed);
       if (bits == 0) continue;
       take(c, {index, bits});
       all.push_back({index, bits});
