@@ -96,6 +96,8 @@ class Arena {
       return Classes::slot_bytes(SizeClass{tag}) < base::kCacheLine && !arena->ended_threads_.has(user.thread()) &&
              arena->budget_.may_scatter();
     }
+    // More than may stay free: searches have the time to find it.
+    bool is_much_free() const noexcept { return !arena->budget_.may_scatter(); }
     // Of no class: the claim that follows puts it into a tree.
     pool::SummaryTree<A>* tree_of(SpanIndex span) const noexcept {
       const SizeClass c = arena->class_of_span(span);

@@ -141,10 +141,14 @@ class WordPool {
     Foreign foreign;
     // Its own stripe, then some of the others: others each time, since a search that finds nothing is followed by a new
     // span, and so by another home.
-    const unsigned looks = max_foreign_spans == 0 ? stripes_ : std::min(stripes_, 1 + kStripeLooks);
+    unsigned looks = max_foreign_spans == 0 ? stripes_ : std::min(stripes_, 1 + kStripeLooks);
     const unsigned turn = home * 0x9e3779b9U >> 16;
     unsigned looked = 0;
-    for (; looked < looks && foreign.seen < kForeignLook; ++looked) {
+    for (; foreign.seen < kForeignLook; ++looked) {
+      if (looked == looks) {
+        if (looks == stripes_ || !is_much_free()) break;
+        looks = stripes_;  // else memory would grow beside what is free
+      }
       const unsigned stripe = (thread_id + (looked == 0 ? 0 : 1 + (turn + looked) % (stripes_ - 1))) & (stripes_ - 1);
       if (looked != 0 && tree_.looks_empty(stripe)) continue;
       if (const Taken t = take_in_stripe(stripe, looked == 0 ? home : 0, want, thread_id, max_foreign_spans, foreign);
@@ -286,6 +290,13 @@ class WordPool {
   }
 
  private:
+  [[nodiscard]] bool is_much_free() const noexcept {
+    if constexpr (requires { storage_->is_much_free(); })
+      return storage_->is_much_free();
+    else
+      return false;
+  }
+
   // Clearing stale summary bits costs the span's other users a miss each, reading a stale word costs us one.
   static constexpr int kStaleEnough = 16;
   static constexpr unsigned kWordsPerLine = base::kCacheLine / sizeof(std::uint64_t);
