@@ -120,7 +120,7 @@ namespace {
       cache.mark_weights.remove(c.index(), i - ended++);
   }
   cache.top[c] -= ended;
-  bin.marks = static_cast<std::uint8_t>(bin.marks - ended);
+  bin.marks = static_cast<std::uint16_t>(bin.marks - ended);
   return ended;
 }
 
