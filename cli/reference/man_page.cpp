@@ -29,6 +29,8 @@ std::string escaped(std::string_view text) {
       default: safe += letter;
     }
   }
+  constexpr std::string_view kEllipsis = "\xe2\x80\xa6";
+  for (std::size_t at; (at = safe.find(kEllipsis)) != std::string::npos;) safe.replace(at, kEllipsis.size(), "...");
   return safe;
 }
 

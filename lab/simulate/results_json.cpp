@@ -19,7 +19,7 @@ ordered_json count_json(const Settings& settings, std::uint32_t cores, const sim
                        {"sleeps", count.per_pair(count.waits)},
                        {"calls", count.per_pair(count.calls)},
                        {"accesses", count.per_pair(count.accesses)}};
-  if (settings.nodes > 1)
+  if (settings.nodes > 1 && cores > 1)  // one core has one node
     json.update({{"served", count.per_pair(count.served)},
                  {"far", count.per_pair(count.far)},
                  {"line_cost", line_cost(settings, count)}});
