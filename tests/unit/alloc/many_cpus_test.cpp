@@ -63,6 +63,28 @@ TEST(ManyCpus, FewThreads_MemoryAsOnOneCpu) {
   }
 }
 
+// What one thread has freed lies in few of many stripes: another finds it before memory grows.
+TEST(ManyCpus, HalfIsFreedScattered_AnotherThreadTakesIt_MemoryStays) {
+  constexpr std::size_t kBytes = 128, kBlocks = (std::size_t{64} << 20) / kBytes;
+  for (const unsigned cpus : {2U, 16U}) {
+    ArenaSettings settings = test::small_settings(std::size_t{1} << 30);
+    settings.stripes = ArenaSettings::stripes_for(cpus);
+    Machine machine(settings, NativeConfig::budget_bytes(cpus), cpus);
+    Placed::cpu = 0;
+    std::vector<void*> blocks;
+    const auto take = [&](Thread& thread) { return std::memset(thread.allocate(kBytes), 1, kBytes); };
+    Thread first(machine);
+    for (std::size_t i = 0; i < kBlocks; ++i) blocks.push_back(take(first));
+    for (std::size_t i = 0; i < kBlocks; i += 2) first.free(blocks[i]);
+    const std::size_t before = machine.pages.resident_bytes();
+    Placed::cpu = 1;
+    Thread second(machine);
+    for (std::size_t i = 0; i < kBlocks; i += 2) blocks[i] = take(second);
+    EXPECT_LE(machine.pages.resident_bytes(), before + before / 8) << cpus << " CPUs";
+    for (void* const block : blocks) second.free(block);
+  }
+}
+
 // A thread's id says which spans are its own.
 TEST(ManyCpus, NextThreadOnACpu_GetsTheIdOfTheOneThatEndedThere) {
   Machine machine(test::small_settings(), NativeConfig::kBudgetBytes, 4);
