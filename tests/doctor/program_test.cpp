@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Runs of programs whose end, time and needs are known.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/perf_event.h>
 #include <sched.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,8 +26,12 @@ namespace freehold::doctor {
 namespace {
 namespace fs = std::filesystem;
 
+// Two processes that a shell starts at once, each of which takes some CPU time.
+constexpr const char* kBusyTwice = "busy() { i=0; while [ $i -lt 40000 ]; do i=$((i+1)); done; }; busy & busy & wait";
+
 // The kernel's own clock counts everywhere where events are permitted; instructions do so where the machine has a counter.
-TEST(EventCount, ProcessAndItsChildren_AreCountedTogether) {
+TEST(EventCount, ProgramThatIsExecuted_IsCountedWithItsChildrenFromItsStart) {
+  constexpr double kBefore_ns = 40e6, kForkAndExec_ns = 15e6;
   int go[2];
   ASSERT_EQ(::pipe(go), 0);
   const pid_t process = ::fork();
@@ -33,26 +39,28 @@ TEST(EventCount, ProcessAndItsChildren_AreCountedTogether) {
     char byte = 0;
     while (::read(go[0], &byte, 1) != 1) {
     }
-    const auto compute = [] {
-      timespec used{};
-      do ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
-      while (used.tv_nsec < 30'000'000);
-    };
-    if (const pid_t child = ::fork(); child > 0) ::waitpid(child, nullptr, 0);
-    compute();
-    ::_exit(0);
+    timespec used{};
+    do ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    while (static_cast<double>(used.tv_nsec) < kBefore_ns);
+    ::execl("/bin/sh", "sh", "-c", kBusyTwice, nullptr);
+    ::_exit(127);
   }
   EventCount cpu_ns, instructions;
   cpu_ns.begin(process, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK);
   instructions.begin_instructions(process);
   ASSERT_EQ(::write(go[1], "x", 1), 1);
-  ASSERT_EQ(::waitpid(process, nullptr, 0), process);
+  int status = 0;
+  struct rusage usage{};
+  ASSERT_EQ(::wait4(process, &status, 0, &usage), process);
+  ASSERT_EQ(status, 0);
   for (const int end : go) ::close(end);
   EXPECT_GT(instructions.read().value_or(1e9), 1e5);
   const auto count = cpu_ns.read();
   if (!count) GTEST_SKIP() << "the kernel does not permit events";
-  EXPECT_GE(*count, 55e6);
-  EXPECT_LE(*count, 150e6);
+  const auto ns = [](const timeval& time) {
+    return 1e9 * static_cast<double>(time.tv_sec) + 1e3 * static_cast<double>(time.tv_usec);
+  };
+  EXPECT_NEAR(*count, ns(usage.ru_utime) + ns(usage.ru_stime) - kBefore_ns, kForkAndExec_ns);
   EXPECT_FALSE(EventCount().read());
 }
 
@@ -229,6 +237,19 @@ TEST(Program, Surroundings_EnvironmentAndPreloadReachIt) {
   ::setenv("LD_PRELOAD", "/own.so", 1);
   EXPECT_EQ(failure_of(run_shell("[ $LD_PRELOAD = /a.so:/b.so:/own.so ]", options), 20), "");
   ::unsetenv("LD_PRELOAD");
+}
+
+// Only some machines count instructions.
+TEST(Program, Instructions_ThoseOfAllItsProcessesAreCounted) {
+  const auto done = run_shell(kBusyTwice);
+  EXPECT_GT(done.trial.instructions.value_or(1e9), 2 * 40'000 * 100.0) << "a turn of the shell's loop takes hundreds";
+}
+
+TEST(Program, DescriptorsOfTheDoctor_AreNotPassedOn) {
+  std::string absent;
+  for (int fd = 3; fd < 64; ++fd)
+    if (const int flags = ::fcntl(fd, F_GETFD); flags < 0 || (flags & FD_CLOEXEC) != 0) absent += ' ' + std::to_string(fd);
+  EXPECT_EQ(failure_of(run_shell("for fd in" + absent + "; do [ ! -e /proc/self/fd/$fd ] || exit 9; done"), 20), "");
 }
 
 TEST(Program, CpuTime_CountsChildrenThatWereWaitedFor) {

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -46,7 +47,8 @@ struct Prepared {
   bool has_cpus = false;
   const char* file = nullptr;
   const char* input = nullptr;
-  int out = -1, err = -1, complaint = -1;
+  int out = -1, err = -1;
+  int ends[2] = {-1, -1};  // a byte to the child's end lets it go on, errno comes back from it
   sigset_t mask{};
   pid_t parent = 0;
 };
@@ -54,14 +56,20 @@ struct Prepared {
 bool give_files(const Prepared& prepared) {
   const int in = ::open(prepared.input, O_RDONLY);
   const int out = prepared.out >= 0 ? prepared.out : ::open("/dev/null", O_WRONLY);
-  return in >= 0 && out >= 0 && prepared.err >= 0 && ::dup2(in, STDIN_FILENO) >= 0 && ::dup2(out, STDOUT_FILENO) >= 0 &&
-         ::dup2(prepared.err, STDERR_FILENO) >= 0;
+  const bool given = in >= 0 && out >= 0 && prepared.err >= 0 && ::dup2(in, STDIN_FILENO) >= 0 &&
+                     ::dup2(out, STDOUT_FILENO) >= 0 && ::dup2(prepared.err, STDERR_FILENO) >= 0;
+  for (const int fd : {in, out})
+    if (fd > STDERR_FILENO) ::close(fd);
+  return given;
 }
 
 [[noreturn]] void become(const Prepared& prepared) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != prepared.parent) ::_exit(127);  // the parent died before it could be noticed
+  char go = 0;
+  while (::read(prepared.ends[1], &go, 1) < 0 && errno == EINTR) {
+  }
   const struct rlimit no_core{};
   ::setrlimit(RLIMIT_CORE, &no_core);  // one crash is a finding, ten files of its memory are a nuisance
   ::sigprocmask(SIG_SETMASK, &prepared.mask, nullptr);
@@ -70,7 +78,7 @@ bool give_files(const Prepared& prepared) {
     if (errno == ENOEXEC) ::execve("/bin/sh", prepared.shell_argv.data(), prepared.envp.data());  // a script without "#!"
   }
   const int error = errno;
-  [[maybe_unused]] const auto written = ::write(prepared.complaint, &error, sizeof error);
+  [[maybe_unused]] const auto written = ::write(prepared.ends[1], &error, sizeof error);
   ::_exit(127);
 }
 
@@ -140,22 +148,23 @@ void Child::start(const LaunchOptions& options, const Host& host) {
   prepared.mask = host.mask;
   prepared.parent = ::getpid();
 
-  Tail complaint(sizeof(int));
-  prepared.complaint = complaint.open();
+  int error = ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, prepared.ends) == 0 ? 0 : errno;
   prepared.err = err_.open();
   if (command_.keep_output || command_.show_output) prepared.out = out_.open();
-  began_s_ = now_s();
-  pid_ = ::fork();
+  if (error == 0) pid_ = ::fork();
   if (pid_ == 0) become(prepared);
-  int error = pid_ < 0 ? errno : 0;
-  for (const int end : {prepared.complaint, prepared.err, prepared.out})
+  if (error == 0 && pid_ < 0) error = errno;
+  for (const int end : {prepared.ends[1], prepared.err, prepared.out})
     if (end >= 0) ::close(end);
   if (pid_ > 0) {
     group_ = pid_;
     ::setpgid(pid_, pid_);
-    ::fcntl(complaint.fd(), F_SETFL, 0);  // until exec closes it
-    if (::read(complaint.fd(), &error, sizeof error) != sizeof error) error = 0;
+    instructions_.begin_instructions(pid_);  // while it waits: threads that have started would not be counted
+    began_s_ = now_s();
+    ::send(prepared.ends[0], "", 1, MSG_NOSIGNAL);
+    if (::read(prepared.ends[0], &error, sizeof error) != sizeof error) error = 0;  // exec closed the other end
   }
+  if (prepared.ends[0] >= 0) ::close(prepared.ends[0]);
   if (error != 0) {
     why_not_ = std::generic_category().message(error);
     while (pid_ > 0 && ::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
@@ -163,7 +172,6 @@ void Child::start(const LaunchOptions& options, const Host& host) {
     pid_ = group_ = -1;
     return;
   }
-  instructions_.begin_instructions(pid_);
   end_fd_ = os::open_process(pid_);
 }
 

@@ -17,6 +17,8 @@ void EventCount::begin(pid_t process, std::uint32_t type, std::uint64_t config) 
   attributes.size = sizeof attributes;
   attributes.type = type;
   attributes.config = config;
+  attributes.disabled = 1;
+  attributes.enable_on_exec = 1;
   attributes.inherit = 1;
   attributes.exclude_kernel = 1;
   attributes.exclude_hv = 1;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Counts an event of the processor or the kernel in a process, and in all threads and processes that it starts from then on:
-// instructions, as a rule, which other programs do not change as they do times. Not every machine has such a counter (most
-// virtual ones have none), and not every kernel permits it (kernel.perf_event_paranoid): then there is no count, and no
-// error.
+// Counts an event of the processor or the kernel in a program, and in all threads and processes that it starts:
+// instructions, as a rule, which other programs do not change as they do times. A thread that has started already would
+// not be counted, so the count begins before the program does, in the process that is going to execute it. Not every machine
+// has such a counter (most virtual ones have none), and not every kernel permits it (kernel.perf_event_paranoid): then there
+// is no count, and no error.
 //
 // One thread. Cost: a system call to begin and one to read; the processor counts beside its work.
 #pragma once
@@ -20,7 +21,8 @@ class EventCount {
   EventCount& operator=(const EventCount&) = delete;
   ~EventCount();
 
-  // `type` and `config`: as those of perf_event_open(2). The kernel's part is left out.
+  // Counts from when `process` executes a program. `type` and `config`: as those of perf_event_open(2). The kernel's part
+  // is left out.
   void begin(pid_t process, std::uint32_t type, std::uint64_t config) noexcept;
   void begin_instructions(pid_t process) noexcept;
   // So far; where counters were shared, as if it had been counted all the time. None: it was not counted.
