@@ -237,6 +237,14 @@ TEST(WorkGrowth, AsManyInstructions_TheWorkIsShared) {
   EXPECT_FALSE(instruction_growth_of(experiment)) << "not counted in each";
 }
 
+TEST(WorkGrowth, HalfAsManyInstructions_SayNothing) {
+  Experiment experiment = with_threads(2);
+  for (Cell& cell : experiment.cells)
+    for (Trial& trial : cell.trials) trial.instructions = cell.setting.threads == 1 ? 1e9 : 0.5e9;
+  EXPECT_FALSE(instruction_growth_of(experiment));
+  EXPECT_TRUE(work_growth_of(experiment, nullptr, nullptr).is_guessed) << "as without a count";
+}
+
 TEST(WorkGrowth, ManyAllocations_TheyDecide) {
   Attribution alone, all;
   alone.allocating.calls = 20'000;

@@ -12,6 +12,7 @@ namespace {
 
 constexpr double kGrowth = 0.75;             // of the factor that threads grow by: work that grows so much, grows with them
 constexpr double kSameInstructions = 1.15;   // times those with the fewest threads: the threads share the work
+constexpr double kFewerInstructions = 0.85;  // no work shrinks so much with more threads: some were not counted
 constexpr double kManyAllocations = 10'000;  // that say more of the work than the CPU time
 
 // Share of the CPU time that threads were seen to spin for locks of the program's: waiting is no work.
@@ -36,7 +37,7 @@ std::optional<double> instruction_growth_of(const Experiment& experiment) {
     return are_counted ? median_of(*cell, [](const Trial& trial) { return *trial.instructions; }) : 0;
   };
   const double alone = executed(sweep.front()), all = executed(sweep.back());
-  if (alone <= 0 || all <= 0) return std::nullopt;
+  if (alone <= 0 || all < kFewerInstructions * alone) return std::nullopt;
   return all / alone;
 }
 

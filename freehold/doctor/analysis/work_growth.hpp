@@ -17,7 +17,7 @@ namespace freehold::doctor {
 struct Attribution;
 
 // How many times as many instructions the program as it is executes in the sweep's last setting as in its first. None: the
-// machine does not count them.
+// machine does not count them, or fewer were counted with more threads, which tells of the count rather than of the work.
 [[nodiscard]] std::optional<double> instruction_growth_of(const Experiment& experiment);
 
 struct WorkGrowth {
