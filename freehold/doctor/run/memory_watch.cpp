@@ -45,16 +45,20 @@ bool is_hidden(const std::string& file) {
 }
 
 struct Seen {
-  std::uint64_t device = 0, inode = 0;
+  std::pair<std::uint64_t, std::uint64_t> id;  // device and inode
   double bytes = 0;
+  std::string name = {};
 };
-// A regular file; none: it is something else, or not there.
+// None: it is something else than a regular file.
+std::optional<Seen> regular(const struct stat& info) {
+  if (!S_ISREG(info.st_mode)) return std::nullopt;
+  constexpr double kStatBlock = 512;
+  return Seen{{std::uint64_t{major(info.st_dev)} << 32 | minor(info.st_dev), info.st_ino},
+              kStatBlock * static_cast<double>(info.st_blocks)};
+}
 std::optional<Seen> regular_file(const std::string& name) {
   struct stat info{};
-  if (::stat(name.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return std::nullopt;
-  constexpr double kStatBlock = 512;
-  return Seen{std::uint64_t{major(info.st_dev)} << 32 | minor(info.st_dev), info.st_ino,
-              kStatBlock * static_cast<double>(info.st_blocks)};
+  return ::stat(name.c_str(), &info) == 0 ? regular(info) : std::nullopt;
 }
 
 bool is_open_for_writing(const std::string& link) {
@@ -62,14 +66,39 @@ bool is_open_for_writing(const std::string& link) {
   return ::lstat(link.c_str(), &info) == 0 && (info.st_mode & S_IWUSR) != 0;
 }
 
-bool lies_in_tmpfs(const std::string& name) {
-  struct statfs info{};
-  return ::statfs(name.c_str(), &info) == 0 && info.f_type == TMPFS_MAGIC;
+// Says what a link leads to, if that is a regular file in tmpfs. The descriptor may be another file's at any moment, so all
+// is asked of what was opened once.
+std::optional<Seen> file_in_tmpfs(const std::string& link, std::map<std::uint64_t, bool>& is_tmpfs) {
+  const int fd = ::open(link.c_str(), O_PATH | O_CLOEXEC);
+  if (fd < 0) return std::nullopt;
+  struct stat info{};
+  struct statfs system{};
+  std::optional<Seen> file = ::fstat(fd, &info) == 0 ? regular(info) : std::nullopt;
+  if (file && !is_tmpfs.contains(file->id.first) && ::fstatfs(fd, &system) == 0)
+    is_tmpfs[file->id.first] = system.f_type == TMPFS_MAGIC;
+  const auto known = file ? is_tmpfs.find(file->id.first) : is_tmpfs.end();
+  if (known == is_tmpfs.end() || !known->second) file.reset();
+  std::error_code error;
+  if (file) file->name = std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(fd), error);
+  ::close(fd);
+  return file;
+}
+
+// Calls `act` with the name of each entry. A folder that changes, or goes, is no error.
+template <typename Act>
+void for_each_in(const std::filesystem::path& folder, const Act& act) {
+  std::error_code error;
+  for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
+    act(at->path().native());
 }
 
 }  // namespace
 
-MemoryWatch::MemoryWatch(pid_t root) : root_(root), pause_s_(kSnapshotsEvery_s) {}
+MemoryWatch::MemoryWatch(pid_t root) : root_(root), pause_s_(kSnapshotsEvery_s) {
+  for_each_in("/proc/self/fd", [this](const std::string& link) {
+    if (const auto file = regular_file(link)) of_caller_.insert(file->id);
+  });
+}
 
 void MemoryWatch::look(const std::vector<pid_t>& adopted) {
   const double begin = now_s();
@@ -103,33 +132,37 @@ void MemoryWatch::look(const std::vector<pid_t>& adopted) {
 }
 
 void MemoryWatch::add_open_files(const std::string& folder, std::map<FileId, double>& bytes) {
-  std::error_code error;
-  for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
-    const std::string& link = at->path().native();
-    if (!is_open_for_writing(link)) continue;
-    const auto file = regular_file(link);
-    if (!file) continue;
-    const auto [is_tmpfs, is_new] = is_tmpfs_.try_emplace(file->device, false);
-    if (is_new) is_tmpfs->second = lies_in_tmpfs(link);
-    if (!is_tmpfs->second) continue;
-    bytes[{file->device, file->inode}] = file->bytes;
-    if (std::string& name = names_[{file->device, file->inode}]; name.empty()) {
-      std::error_code unreadable;
-      name = std::filesystem::read_symlink(link, unreadable);
-    }
-  }
+  for_each_in(folder, [&](const std::string& link) {
+    if (!is_open_for_writing(link)) return;
+    const auto file = file_in_tmpfs(link, is_tmpfs_);
+    if (!file || of_caller_.contains(file->id)) return;
+    bytes[file->id] = file->bytes;
+    names_[file->id] = file->name;  // it may have been renamed since the last look
+  });
 }
 
-// A file that was closed is there until somebody removes it.
+// A file that was closed is there until somebody removes it. One that was renamed since is looked for in its folder.
 void MemoryWatch::add_closed_files(std::map<FileId, double>& bytes) {
-  std::erase_if(names_, [&bytes](const auto& named) {
+  std::map<std::filesystem::path, std::set<FileId>> missing;
+  std::erase_if(names_, [&](const auto& named) {
     const auto& [id, name] = named;
     if (bytes.contains(id)) return false;
     const auto file = regular_file(name);
-    if (!file || FileId(file->device, file->inode) != id) return true;
-    bytes[id] = file->bytes;
-    return false;
+    const bool is_there = file && file->id == id;
+    if (is_there)
+      bytes[id] = file->bytes;
+    else
+      missing[std::filesystem::path(name).parent_path()].insert(id);
+    return !is_there;
   });
+  for (const auto& [folder, ids] : missing) {
+    for_each_in(folder, [&](const std::string& name) {
+      const auto file = regular_file(name);
+      if (!file || !ids.contains(file->id)) return;
+      bytes[file->id] = file->bytes;
+      names_[file->id] = name;
+    });
+  }
 }
 
 void MemoryWatch::thin_out() {

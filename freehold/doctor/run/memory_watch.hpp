@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -42,6 +43,7 @@ class MemoryWatch {
   double next_s_ = 0;
   double looks_ = 0, hidden_looks_ = 0, hidden_child_looks_ = 0;
   TmpfsDevices tmpfs_;
+  std::set<FileId> of_caller_;              // open here, too: the program inherited them
   std::map<std::uint64_t, bool> is_tmpfs_;  // by device, of files that were open
   std::map<FileId, std::string> names_;     // of files in tmpfs that were open for writing
   std::vector<MemorySnapshot> snapshots_;
