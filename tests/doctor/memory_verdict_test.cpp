@@ -6,6 +6,7 @@
 #include <cmath>
 #include <random>
 #include <utility>
+#include <vector>
 
 #include "freehold/doctor/analysis/memory_verdict.hpp"
 
@@ -53,6 +54,24 @@ TEST_F(VerdictOfMemory, MostOfItLive_IsLiveDataWhateverElseHelps) {
   EXPECT_DOUBLE_EQ(verdict.parts[MemoryPart::kArenas], 9 * kMiB);
   EXPECT_DOUBLE_EQ(verdict.parts[MemoryPart::kHoles], kMiB);
   ASSERT_TRUE(verdict.best_fix);
+}
+
+TEST_F(VerdictOfMemory, FilesThatNobodyMaps_AreInTheMeanAndInThePeak) {
+  std::vector<MemorySnapshot> snapshots;
+  for (const auto& [mapped, in_files] : {std::pair(4, 60), std::pair(9, 50), std::pair(4, 0)}) {
+    const ResidentMapping data{
+        .begin = 1 << 30, .end = 2u << 30, .rights = "rw-p", .name = {}, .resident_bytes = mapped * kMiB};
+    snapshots.push_back({.at_s = static_cast<double>(snapshots.size()),
+                         .processes = {{.pid = 1, .mappings = {data}, .page_table_bytes = 0}},
+                         .files_bytes = in_files * kMiB});
+  }
+  LiveHistory live;
+  live.at.resize(snapshots.size());
+  record() = record_of(snapshots, live, true);
+  experiment_.cells[0].trials.assign(3, *trial_of(snapshots, true));
+  const MemoryVerdict verdict = this->verdict();
+  EXPECT_DOUBLE_EQ(verdict.parts[MemoryPart::kShared], 40 * kMiB);
+  EXPECT_DOUBLE_EQ(verdict.at_peak[MemoryPart::kShared], 50 * kMiB) << "when most was resident";
 }
 
 TEST_F(VerdictOfMemory, FreeMemory_IsWhatTheTrialThatGivesItBackSays) {

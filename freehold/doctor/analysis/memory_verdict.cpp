@@ -296,7 +296,10 @@ MemoryRecord record_of(const std::vector<MemorySnapshot>& snapshots, const LiveH
     const double share = all > 0 ? weights[i] / all : 1.0 / static_cast<double>(snapshots.size());
     record.mean.add(parts, share);
     record.heap_bytes += share * parts_of(snapshots[i], {}, {}, is_glibc).free_bytes;
-    if (parts.sum() > peak) record.at_peak = parts;
+    if (parts.sum() > peak) {
+      record.at_peak = parts;
+      record.files_at_peak = snapshots[i].files_bytes;
+    }
     most = std::max(most, parts.sum() + parts.untouched_bytes);
     peak = std::max(peak, parts.sum());
     if (i % (snapshots.size() / kMostPoints + 1) != 0) continue;
@@ -353,6 +356,7 @@ MemoryVerdict verdict_of(const MemoryExperiment& experiment) {
   verdict.is_divided = is_divided(experiment);
   verdict.parts[MemoryPart::kShared] += files;
   verdict.at_peak = divided_like(record.at_peak, verdict.parts);
+  verdict.at_peak[MemoryPart::kShared] += record.files_at_peak;
   verdict.leak_share = leak_share_of(record);
   verdict.doubt = doubt_of(experiment, verdict, seen);
   if (whole < kLittleBytes && seen < kLittleBytes) {

@@ -92,6 +92,7 @@ struct MemoryCell {
 // Of the run that was recorded.
 struct MemoryRecord {
   MemoryParts mean, at_peak;  // of what was resident; free bytes not divided yet
+  double files_at_peak = 0;   // in tmpfs, beside what was resident then
   double heap_bytes = 0;      // as those of a MemoryTrial
   double mean_live = 0, peak_live = 0, end_live = 0;
   double mean_largest_block = 0;
