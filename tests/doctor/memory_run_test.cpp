@@ -153,9 +153,9 @@ TEST(DoctorMemory, FilesThatAnotherProgramWritesIntoTmpfs_AreNotTheProgramsOwn) 
     const std::string name = "/dev/shm/freehold-others-" + std::to_string(::getpid());
     std::ofstream file(name, std::ios::binary);
     std::filesystem::remove(name);
-    const std::string mebibyte(1 << 20, 'x');
-    for (int written = 0; written < 400 && !is_over; ++written) {
-      file << mebibyte << std::flush;
+    const std::string step(64 << 10, 'x');
+    for (int written = 0; written < 512 && !is_over; ++written) {
+      file << step << std::flush;
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
   });
