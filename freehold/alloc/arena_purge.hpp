@@ -162,11 +162,12 @@ std::uint64_t Arena<A, Config, Pages>::dirty_spans(std::uint32_t c, Part kind) n
   const std::uint64_t free = chunk.free.load(std::memory_order_relaxed);
   std::uint64_t small = dirty;
   const unsigned huge = chunk.huge.load(std::memory_order_relaxed);
-  const bool is_of_slots = chunk.kind.load(std::memory_order_relaxed) == ChunkKind::kSlots;  // may be huge again
+  const bool may_be_huge =
+      settings_.huge_pages != HugePages::kOff && chunk.kind.load(std::memory_order_relaxed) == ChunkKind::kSlots;
   for (unsigned part = 0; part < kHugeParts; ++part) {
     const std::uint64_t all = base::low_bits(kHugeSpans) << part * kHugeSpans;
     const bool is_huge = (huge >> part & 1) != 0;
-    if (kind == Part::kWhole && (is_huge || is_of_slots) && (free & all) == all && (dirty & all) != 0)
+    if (kind == Part::kWhole && (is_huge || may_be_huge) && (free & all) == all && (dirty & all) != 0)
       return is_huge ? all : dirty & all;
     if (is_huge) small &= ~all;
   }
