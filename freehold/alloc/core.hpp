@@ -86,6 +86,8 @@ class Core {
   void drain(Cache& cache, SizeClass c, void* slot) noexcept;
   // Makes room for one entry, where there is none and the bin gets an array; what is there may be slots only.
   void make_room(Cache& cache, SizeClass c) noexcept;
+  // Not thread-safe: before the first cache. For observers that see allocations only where a bin is refilled.
+  void keep_no_bursts() noexcept { keeps_bursts_ = false; }
   // All caches' slow calls from now on, and those of caches to come: what `choose` returns, under the registry's lock.
   template <class Choose>
   void set_slow_calls(Choose choose) noexcept {
@@ -372,6 +374,7 @@ class Core {
   std::uint32_t last_id_ = 0;
   std::uint32_t left_ids_[Config::kShards]{};  // of the thread that ended last on each CPU: the next one finds its spans
   const typename Cache::Slow* slow_calls_ = nullptr;
+  bool keeps_bursts_ = true;
   sync::ChangeCount<A> cache_changes_;  // of the list, and of what ended threads had counted
   std::uint64_t past_remote_frees_ = 0;
   PerClass<std::uint64_t, Classes::kCount> past_refills_, past_drains_;

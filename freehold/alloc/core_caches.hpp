@@ -136,7 +136,7 @@ bool Core<A, Config, Pages, Clock>::grow(Cache& cache, SizeClass c) noexcept {
   bin.capacity = static_cast<std::uint16_t>(capacity);
   bin.batch = static_cast<std::uint8_t>(std::clamp(capacity / 2, 1U, 64U));
   bin.is_grown = capacity >= max_slots(c);
-  bin.can_burst = capacity < burst_slots(c);
+  bin.can_burst = keeps_bursts_ && capacity < burst_slots(c);
   if (old == 0) bin.looks = Cache::kLooks;
   cache.limit[c] = bin.looks != 0 ? cache.top[c] : array + 1 + capacity;
   return true;

@@ -155,6 +155,7 @@ bool start() noexcept {
   if (g_options.live) os::let_same_user_read();
   // Where the system refuses, the program is not to blame: it runs without.
   (void)check::start_guards(g_pages, g_options.guard_rate);
+  if (g_options.guard_rate != 0) g_core.keep_no_bursts();
   choose_slow_calls();
   g_start.store(Start::kReady, std::memory_order_release);
   return true;

@@ -38,7 +38,7 @@ TEST(Lab, BadArguments_OneLineAndExit2) {
         "--loads heap --background 0", "--count 0", "--live many", "--users 0", "--background -1", "--time 0"}},
       {"articles", {"--articles 6", "--articles 0", "--articles ''", "--articles 1,,2"}},
       {"simulate",
-       {"--workload dance", "--workload ''", "--size 0", "--size 1048577", "--size 64,,16", "--cores 0", "--cores 257",
+       {"--workload dance", "--workload ''", "--size 0", "--size 1048577", "--size 64,,16", "--cores 0", "--cores 385",
         "--cores few", "--quantum 0", "--pairs 0", "--pairs -1", "--places 0", "--places all"}}};
   for (const auto& [experiment, each] : bad) {
     for (const std::string& words : each) expect_refused(experiment + ' ' + words);
