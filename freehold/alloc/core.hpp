@@ -323,11 +323,11 @@ class Core {
   void end_runs(Cache& cache) noexcept;
   [[nodiscard]] bool give_cached_runs(Cache* mine) noexcept;
   [[nodiscard]] bool reclaim_runs(const Cache* mine, bool only_idle) noexcept;
-  // Gives back memory that has been free for the delay, in a bounded step.
-  // Whether the arena, or a mapping that is kept, may have something that is due.
+  // True if the arena, or a mapping that is kept, may have something that is due.
   [[nodiscard]] bool is_tick_due(std::uint64_t now) const noexcept {
     return arena_.is_tick_due(now) || direct_.keeps_some();
   }
+  // Gives back memory that has been free for the delay, in a bounded step.
   void tick(std::uint64_t now) noexcept {
     const std::uint64_t delay = arena_.purge_delay_ms();
     if (direct_.keeps_some() && now > delay) (void)direct_.drop_kept(now - delay);
