@@ -2,13 +2,11 @@
 // The common part of the programs of this folder: threads that share a count of operations, chance, and blocks that are
 // written to. The head of each program says what its thread of an issue found, and was written before the doctor was asked.
 #pragma once
-#include <chrono>
-#include <cstddef>
 #include <cstdlib>
-#include <cstring>
-#include <memory>
 #include <thread>
 #include <vector>
+
+#include "tests/doctor/memory_faults/held.hpp"
 
 namespace rebuilt {
 
@@ -31,18 +29,9 @@ void keep(const T& value) {
   asm volatile("" : : "r"(&value) : "memory");
 }
 
-struct Free {
-  void operator()(char* block) const { std::free(block); }
-};
-using Block = std::unique_ptr<char, Free>;
+using held::Block;
+using held::block;
 
-inline Block block(std::size_t bytes) {
-  char* const made = static_cast<char*>(std::malloc(bytes));
-  if (made == nullptr) std::abort();
-  std::memset(made, 'x', bytes);
-  return Block(made);
-}
-
-inline void idle(int ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }
+inline void idle(int ms) { held::hold(ms); }
 
 }  // namespace rebuilt
