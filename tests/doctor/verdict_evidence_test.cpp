@@ -257,7 +257,6 @@ TEST(BusyMachine, CpusIdleForLong_Serial) {
 }
 
 // A little more CPU time and a little idleness: with all CPUs they would be much. A trial without idleness excuses nothing.
-// excuse.
 TEST(BusyMachine, IdleInMostTrials_NotNone) {
   Attribution recorded;
   Made made = Made(0.002).takes(0, 1, 0.25).treated(1, 0.25).copies(1);
@@ -271,7 +270,6 @@ TEST(BusyMachine, IdleInMostTrials_NotNone) {
   EXPECT_EQ(beside_others(made, 0.8, &recorded), "none, undecided");
 }
 
-// Fewer arenas do with a third of the memory; whether much time is lost beside, these trials do not tell.
 // Others leave it less than its quota: that it would be throttled without them does not show.
 TEST(BusyMachine, QuotaOfFewerCpus_NotNone) {
   Made made;
@@ -283,6 +281,7 @@ TEST(BusyMachine, QuotaOfFewerCpus_NotNone) {
   EXPECT_EQ(found(made.verdict()), "none");
 }
 
+// Fewer arenas do with a third of the memory; whether much time is lost beside, these trials do not tell.
 TEST(BusyMachine, MuchTimeMayBeLost_NotMemoryAlone) {
   Attribution recorded;
   Made made = Made().takes(0, 1, 0.29).treated(1, 0.29).copies(1);
