@@ -270,15 +270,27 @@ TEST(BusyMachine, IdleInMostTrials_NotNone) {
   EXPECT_EQ(beside_others(made, 0.8, &recorded), "none, undecided");
 }
 
+// Others leave its threads less than one CPU: they take malloc's lock one after the other.
+TEST(BusyMachine, MallocUsedButThreadsNeverMeet_NotNone) {
+  Attribution recorded;
+  const Made made = Made().takes(0, 1, 0.25).treated(1, 0.25).copies(1);
+  recorded.cpu_share = 0.2;
+  EXPECT_EQ(beside_others(made, 0.5, &recorded), "none, none");
+  EXPECT_EQ(beside_others(made, 0.8, &recorded), "none, undecided");
+  recorded.cpu_share = 0.01;
+  EXPECT_EQ(beside_others(made, 0.8, &recorded), "none, none") << "malloc takes no time";
+}
+
 // Others leave it less than its quota: that it would be throttled without them does not show.
 TEST(BusyMachine, QuotaOfFewerCpus_NotNone) {
+  const Attribution recorded;
   Made made;
   made.takes(0, 1, 0.25).treated(1, 0.25).beside_others(0.8);
-  ASSERT_EQ(found(made.verdict()), "none");
+  ASSERT_EQ(found(made.verdict(&recorded)), "none");
   made.experiment_.quota_cpus = 2;
-  EXPECT_EQ(found(made.verdict()), "undecided");
+  EXPECT_EQ(found(made.verdict(&recorded)), "undecided");
   made.experiment_.quota_cpus = kCpus;
-  EXPECT_EQ(found(made.verdict()), "none");
+  EXPECT_EQ(found(made.verdict(&recorded)), "none");
 }
 
 // Fewer arenas do with a third of the memory; whether much time is lost beside, these trials do not tell.

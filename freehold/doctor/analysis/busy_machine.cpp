@@ -13,7 +13,8 @@ namespace {
 
 constexpr double kSureOnBusyMachine = 0.5;  // of what is lost, the lower limit of a part that is the answer there
 constexpr double kSureGainOnBusyMachine = 1.15;
-constexpr double kLeastOnCpu = 0.15;           // of the time that its threads were ready: less says nothing of the program
+constexpr double kLeastOnCpu = 0.15;  // of the time that its threads were ready: less says nothing of the program
+constexpr double kHardlyMoreThanOneCpu = 1.25;
 constexpr double kHiddenLoss = 0.32;           // CPU time and idleness beyond the work, as if its threads had had all CPUs
 constexpr double kShortWait_s = 1.5e-3;        // less than a slice of CPU time that the scheduler gives to others
 constexpr double kSureMixOnBusyMachine = 0.2;  // the lower limit of each of two parts there
@@ -28,7 +29,8 @@ class OnBusyMachine {
     if (verdict.one_thread || verdict.cause == Cause::kCpuQuota) return verdict.one_thread || is_surely(verdict);
     if (on_cpu() < kLeastOnCpu) return false;
     switch (verdict.cause) {
-      case Cause::kNone: return verdict.lost.high < kScalesBelow && hides_no_loss() && !has_quota();
+      case Cause::kNone:
+        return verdict.lost.high < kScalesBelow && hides_no_loss() && (may_meet() || is_malloc_idle()) && !has_quota();
       case Cause::kArenaBloat: return verdict.lost.high < kMemoryAloneBelow;  // memory is counted; time may be lost beside
       case Cause::kMixed:
         return verdict.lost.low >= kLosesFrom && verdict.parts.size() >= 2 && surely_gains(verdict) &&
@@ -121,6 +123,9 @@ class OnBusyMachine {
       return wanted > 0 ? trial.cpu_s() / wanted : 1;
     });
   }
+  // False if others leave its threads hardly more than one CPU: they may run one after the other, and a lock in malloc
+  // costs nothing. No trial tells what it would cost; that malloc takes no time, the recording does.
+  [[nodiscard]] bool may_meet() const { return on_cpu() * of_.all->setting.width() >= kHardlyMoreThanOneCpu; }
   // Threads that seldom run at the same time seldom get into each other's way. What they lost by that grows with the time
   // that they do.
   [[nodiscard]] bool hides_no_loss() const {
