@@ -62,6 +62,7 @@ struct DoctorOptions {
   bool memory = false;
   bool quick = false;
   bool allow_failure = false;
+  bool keep_priority = false;
 };
 
 Work parse_work(const std::string& text) {
@@ -170,6 +171,7 @@ void set_files(Settings& settings, const DoctorOptions& options) {
   if (options.output && *options.output != "show" && *options.output != "hide")
     throw Failure(kExitRefused, fmt::format("--output must be show or hide, not '{}'", printable(*options.output)));
   settings.show_output = options.output == "show";
+  settings.keep_priority = options.keep_priority;
   settings.keep_recording = options.keep_recording.value_or("");
   if (options.keep_recording && settings.keep_recording.empty())
     throw Failure(kExitRefused, "--keep-recording: the folder's name is empty");
@@ -369,6 +371,7 @@ void add_doctor(CLI::App& app, Invocation& invocation) {
   command.add_flag("--memory", options.memory, "Ask another question: why does the program take so much memory?");
   add_options_of_experiment(command, options);
   add_options_of_servers(command, options);
+  command.add_flag("--keep-priority", options.keep_priority, "Do not run the program before others that take its CPUs");
   command.add_option("--keep-recording", options.keep_recording, "Keep what the probe recorded in this folder", "FOLDER");
   command.add_repeatable(
       "--export", options.exports,

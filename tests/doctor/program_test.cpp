@@ -14,13 +14,19 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <set>
+#include <thread>
+#include <vector>
 
 #include "freehold/doctor/run/attendance.hpp"
 #include "freehold/doctor/run/child.hpp"
 #include "freehold/doctor/run/cpu_group.hpp"
 #include "freehold/doctor/run/event_count.hpp"
 #include "freehold/doctor/run/lock_sleepers.hpp"
+#include "freehold/doctor/run/precedence.hpp"
 #include "freehold/doctor/run/program.hpp"
+#include "freehold/doctor/run/spread.hpp"
+#include "freehold/live/process.hpp"
 
 namespace freehold::doctor {
 namespace {
@@ -308,6 +314,117 @@ TEST(CpuGroup, Version1_QuotaAndNanoseconds) {
   // A container's own group is mounted as the root.
   folder.file("cpu/cpu.cfs_quota_us", "200000\n");
   EXPECT_EQ(CpuGroup("1:cpu:/not/here\n", folder.path()).quota_cpus(), 2);
+}
+
+std::string group_of_session() {
+  std::ifstream in("/proc/self/autogroup");
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+TEST(Precedence, GivenBackAtTheEnd) {
+  const int nice = ::getpriority(PRIO_PROCESS, 0);
+  const std::string group = group_of_session();
+  bool taken = false;
+  {
+    Precedence precedence;
+    taken = precedence.take();
+    EXPECT_EQ(precedence.is_taken(), taken);
+    EXPECT_EQ(precedence.take(), taken);
+    EXPECT_EQ(::getpriority(PRIO_PROCESS, 0), taken ? -20 : nice);
+    EXPECT_TRUE(!taken || group.empty() || group_of_session().ends_with(" nice -20\n")) << group_of_session();
+  }
+  EXPECT_EQ(::getpriority(PRIO_PROCESS, 0), nice);
+  EXPECT_EQ(group_of_session(), group);
+  if (::geteuid() != 0) GTEST_SKIP() << "Only root may take precedence for certain.";
+}
+
+// A user who may not take it notices nothing.
+TEST(Precedence, NotPermitted_NothingChanges) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const rlimit none{};
+    ::setrlimit(RLIMIT_NICE, &none);
+    if (::geteuid() == 0 && ::setuid(65534) != 0) ::_exit(2);
+    const int nice = ::getpriority(PRIO_PROCESS, 0);
+    Precedence precedence;
+    ::_exit(!precedence.take() && !precedence.is_taken() && ::getpriority(PRIO_PROCESS, 0) == nice ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+// A process with so many threads beside its first one.
+class Threads {
+ public:
+  explicit Threads(unsigned n, bool choose = false) : pid_(::fork()) {
+    if (pid_ != 0) return;
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    std::vector<std::thread> threads;
+    for (unsigned i = 0; i < n; ++i)
+      threads.emplace_back([choose] {
+        cpu_set_t cpus;
+        ::sched_getaffinity(0, sizeof cpus, &cpus);
+        for (int cpu = 0; choose && cpu < CPU_SETSIZE; ++cpu)
+          if (CPU_ISSET(cpu, &cpus) && CPU_COUNT(&cpus) > 1) CPU_CLR(cpu, &cpus);
+        if (choose) ::sched_setaffinity(0, sizeof cpus, &cpus);
+        for (;;) ::pause();
+      });
+    for (;;) ::pause();
+  }
+  ~Threads() {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  [[nodiscard]] pid_t pid() const { return pid_; }
+  // How many CPUs each thread may use, the first thread's number first, and whether two have the same one alone.
+  [[nodiscard]] std::vector<int> cpus(std::size_t threads) const {
+    std::vector<int> counts;
+    for (const double until = now_s() + 5; now_s() < until && live::threads_of(pid_).size() < threads;) ::usleep(1000);
+    std::set<int> alone;
+    for (const pid_t thread : live::threads_of(pid_)) {
+      cpu_set_t cpus;
+      EXPECT_EQ(::sched_getaffinity(thread, sizeof cpus, &cpus), 0);
+      counts.push_back(CPU_COUNT(&cpus));
+      for (int cpu = 0; CPU_COUNT(&cpus) == 1 && cpu < CPU_SETSIZE; ++cpu)
+        EXPECT_TRUE(!CPU_ISSET(cpu, &cpus) || alone.insert(cpu).second) << "two threads on CPU " << cpu;
+    }
+    return counts;
+  }
+
+ private:
+  pid_t pid_;
+};
+
+TEST(Spread, AsManyThreadsAsCpus_EachOnItsOwn) {
+  const int cpus = static_cast<int>(cpus_in_order().size());
+  if (cpus < 2) GTEST_SKIP() << "There is one CPU.";
+  const Threads program(2);
+  ASSERT_EQ(program.cpus(3), std::vector<int>(3, cpus));
+  Spread spread(program.pid());
+  spread.look();
+  EXPECT_EQ(program.cpus(3), std::vector<int>(3, cpus)) << "new threads may still choose";
+  spread.look();
+  EXPECT_EQ(program.cpus(3), (std::vector<int>{cpus, 1, 1})) << "the first thread asks how many CPUs there are";
+}
+
+TEST(Spread, MoreThreadsThanCpus_AllMayUseAll) {
+  const auto cpus = cpus_in_order().size();
+  const Threads program(static_cast<unsigned>(cpus) + 1);
+  ASSERT_EQ(program.cpus(cpus + 2), std::vector<int>(cpus + 2, static_cast<int>(cpus)));
+  Spread spread(program.pid());
+  for (int i = 0; i < 3; ++i) spread.look();
+  EXPECT_EQ(program.cpus(cpus + 2), std::vector<int>(cpus + 2, static_cast<int>(cpus)));
+}
+
+TEST(Spread, ProgramChoosesCpus_LeftAlone) {
+  const int cpus = static_cast<int>(cpus_in_order().size());
+  if (cpus != 2) GTEST_SKIP() << "The subject is made for two CPUs.";
+  const Threads program(1, true);
+  for (const double until = now_s() + 5; now_s() < until && program.cpus(2) != std::vector<int>{2, 1};) ::usleep(1000);
+  Spread spread(program.pid());
+  for (int i = 0; i < 3; ++i) spread.look();
+  EXPECT_EQ(program.cpus(2), (std::vector<int>{2, 1}));
 }
 
 }  // namespace

@@ -47,7 +47,7 @@ inline constexpr std::size_t kCauses = 14;
 [[nodiscard]] bool blames_allocator(Cause cause) noexcept;
 
 // From this share of the CPUs on that others took, only what is sure in spite of them is said.
-inline constexpr double kBusyFrom = 0.05;
+inline constexpr double kBusyFrom = 0.08;
 
 // Why there is no verdict.
 enum class Doubt : std::uint8_t {

@@ -20,6 +20,7 @@
 #include "freehold/doctor/run/launch.hpp"
 #include "freehold/doctor/run/machine_control.hpp"
 #include "freehold/doctor/run/plan.hpp"
+#include "freehold/doctor/run/precedence.hpp"
 #include "freehold/doctor/run/recordings.hpp"
 #include "freehold/doctor/run/schedule.hpp"
 #include "freehold/doctor/run/throughput.hpp"
@@ -110,6 +111,7 @@ class Examination {
                             bool sample_code = false) {
     Command command = command_of(settings(), request_.program, setting);
     command.sample_code = sample_code;
+    command.spread_threads = precedence_.is_taken();
     auto copies = launch_options_of(settings(), variant, setting, cpus_);
     if (!recording.empty()) recordings_.prepare(recording, tools_.probe, copies.front());
     const Server& server = settings().server;
@@ -307,12 +309,13 @@ class Examination {
   // The machine may be busy for a moment only: a tenth of the budget goes into waiting for that, not more than a second at
   // once.
   void wait_for_others() {
+    if (precedence_.is_taken()) return;
     const double until = now_s() + std::min(kWaitAtOnce_s, kWaitShare * settings().budget_s - waited_s_);
     const double began = now_s();
     while (now_s() < until && !interrupted() && others_run()) std::this_thread::sleep_for(std::chrono::milliseconds(50));
     waited_s_ += now_s() - began;
   }
-  // Whether a process other than this one is running now.
+  // True if a process other than this one is running now.
   [[nodiscard]] static bool others_run() {
     std::ifstream in("/proc/loadavg");
     std::string one, five, fifteen;
@@ -381,6 +384,9 @@ class Examination {
   void note(Note note) { outcome_.notes.push_back(std::move(note)); }
   void note_facts(const Run& run, const Setting& setting) {
     Experiment& facts = experiment();
+    if (taken_share(run.trial, setting) > kDisturbed && !settings().keep_priority && !precedence_.is_taken() &&
+        precedence_.take())
+      note({.kind = Note::Kind::kTookPrecedence, .setting = setting});
     facts.most_threads = std::max(facts.most_threads, run.most_threads);
     if (run.own_cpus > 0 && setting == sweep_.back()) own_cpus_.push_back(run.own_cpus);
     if (run.quota_cpus > 0 && (facts.quota_cpus == 0 || run.quota_cpus < facts.quota_cpus))
@@ -462,6 +468,7 @@ class Examination {
   std::vector<Setting> sweep_;
   MachineControl control_;
   Recordings recordings_;
+  Precedence precedence_;  // once others took CPUs from a run
   std::optional<Throughput> throughput_;
   Outcome outcome_;
   Tools tools_;

@@ -53,7 +53,7 @@ struct Activity {
 
 // Something that could not be done.
 struct Note {
-  enum class Kind : std::uint8_t { kRecordedRunFailed, kNothingRecorded, kRecordingUnreadable };
+  enum class Kind : std::uint8_t { kRecordedRunFailed, kNothingRecorded, kRecordingUnreadable, kTookPrecedence };
   Kind kind = Kind::kNothingRecorded;
   Setting setting = {};
   std::string why = {};

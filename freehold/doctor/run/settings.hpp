@@ -34,6 +34,7 @@ struct Settings {
   std::string input;          // file for standard input; empty: /dev/null
   bool show_output = false;
   bool allow_failure = false;  // the first run's exit status is the right one
+  bool keep_priority = false;  // also where others take CPUs from the runs
   std::string keep_recording;  // folder; empty: recordings are removed
   Server server;
 };
