@@ -14,7 +14,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <set>
 #include <thread>
 #include <vector>
 
@@ -25,7 +24,6 @@
 #include "freehold/doctor/run/lock_sleepers.hpp"
 #include "freehold/doctor/run/precedence.hpp"
 #include "freehold/doctor/run/program.hpp"
-#include "freehold/doctor/run/spread.hpp"
 #include "freehold/live/process.hpp"
 
 namespace freehold::doctor {
@@ -354,77 +352,75 @@ TEST(Precedence, NotPermitted_NothingChanges) {
   EXPECT_EQ(status, 0);
 }
 
-// A process with so many threads beside its first one.
+// A process with so many threads beside its first one, which sleeps.
 class Threads {
  public:
-  explicit Threads(unsigned n, bool choose = false) : pid_(::fork()) {
-    if (pid_ != 0) return;
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    std::vector<std::thread> threads;
-    for (unsigned i = 0; i < n; ++i)
-      threads.emplace_back([choose] {
-        cpu_set_t cpus;
-        ::sched_getaffinity(0, sizeof cpus, &cpus);
-        for (int cpu = 0; choose && cpu < CPU_SETSIZE; ++cpu)
-          if (CPU_ISSET(cpu, &cpus) && CPU_COUNT(&cpus) > 1) CPU_CLR(cpu, &cpus);
-        if (choose) ::sched_setaffinity(0, sizeof cpus, &cpus);
-        for (;;) ::pause();
-      });
-    for (;;) ::pause();
+  explicit Threads(std::size_t n, int policy = SCHED_OTHER) : pid_(::fork()) {
+    if (pid_ == 0) live(n, policy);
+    const auto has_begun = [&] { return live::threads_of(pid_).size() == n + 1 && policies()[n] == policy; };
+    for (const double until = now_s() + 10; now_s() < until && !has_begun();) ::usleep(1000);
   }
   ~Threads() {
     ::kill(pid_, SIGKILL);
     ::waitpid(pid_, nullptr, 0);
   }
   [[nodiscard]] pid_t pid() const { return pid_; }
-  // How many CPUs each thread may use, the first thread's number first, and whether two have the same one alone.
-  [[nodiscard]] std::vector<int> cpus(std::size_t threads) const {
-    std::vector<int> counts;
-    for (const double until = now_s() + 5; now_s() < until && live::threads_of(pid_).size() < threads;) ::usleep(1000);
-    std::set<int> alone;
-    for (const pid_t thread : live::threads_of(pid_)) {
-      cpu_set_t cpus;
-      EXPECT_EQ(::sched_getaffinity(thread, sizeof cpus, &cpus), 0);
-      counts.push_back(CPU_COUNT(&cpus));
-      for (int cpu = 0; CPU_COUNT(&cpus) == 1 && cpu < CPU_SETSIZE; ++cpu)
-        EXPECT_TRUE(!CPU_ISSET(cpu, &cpus) || alone.insert(cpu).second) << "two threads on CPU " << cpu;
-    }
-    return counts;
+  [[nodiscard]] std::vector<int> policies() const {
+    std::vector<int> policies;
+    for (const pid_t thread : live::threads_of(pid_)) policies.push_back(::sched_getscheduler(thread));
+    return policies;
   }
 
  private:
+  [[noreturn]] static void live(std::size_t n, int policy) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    std::vector<std::thread> threads;
+    for (std::size_t i = 0; i < n; ++i)
+      threads.emplace_back([policy] {
+        const sched_param none{};
+        ::sched_setscheduler(0, policy, &none);
+        for (;;) ::pause();
+      });
+    for (;;) ::pause();
+  }
   pid_t pid_;
 };
 
-TEST(Spread, AsManyThreadsAsCpus_EachOnItsOwn) {
-  const int cpus = static_cast<int>(cpus_in_order().size());
-  if (cpus < 2) GTEST_SKIP() << "There is one CPU.";
-  const Threads program(2);
-  ASSERT_EQ(program.cpus(3), std::vector<int>(3, cpus));
-  Spread spread(program.pid());
-  spread.look();
-  EXPECT_EQ(program.cpus(3), std::vector<int>(3, cpus)) << "new threads may still choose";
-  spread.look();
-  EXPECT_EQ(program.cpus(3), (std::vector<int>{cpus, 1, 1})) << "the first thread asks how many CPUs there are";
+TEST(RealTime, NoMoreThreadsThanCpus_All) {
+  if (::geteuid() != 0) GTEST_SKIP() << "Only root may have real-time threads for certain.";
+  const std::size_t cpus = cpus_in_order().size();
+  const Threads program(cpus), larger(cpus + 1);
+  {
+    RealTime real_time(program.pid());
+    EXPECT_EQ(::sched_getscheduler(0), SCHED_FIFO | SCHED_RESET_ON_FORK);
+    real_time.look();
+    EXPECT_EQ(program.policies(), std::vector<int>(cpus + 1, SCHED_RR)) << "the first thread sleeps";
+  }
+  EXPECT_EQ(::sched_getscheduler(0), SCHED_OTHER);
+  {
+    RealTime real_time(larger.pid());
+    real_time.look();
+    EXPECT_EQ(larger.policies(), std::vector<int>(cpus + 2, SCHED_OTHER));
+  }
 }
 
-TEST(Spread, MoreThreadsThanCpus_AllMayUseAll) {
-  const auto cpus = cpus_in_order().size();
-  const Threads program(static_cast<unsigned>(cpus) + 1);
-  ASSERT_EQ(program.cpus(cpus + 2), std::vector<int>(cpus + 2, static_cast<int>(cpus)));
-  Spread spread(program.pid());
-  for (int i = 0; i < 3; ++i) spread.look();
-  EXPECT_EQ(program.cpus(cpus + 2), std::vector<int>(cpus + 2, static_cast<int>(cpus)));
+// It had no more threads than CPUs, and begins another: that inherits the priority.
+TEST(RealTime, MoreThreadsLater_NoneAnyMore) {
+  if (::geteuid() != 0) GTEST_SKIP() << "Only root may have real-time threads for certain.";
+  const std::size_t cpus = cpus_in_order().size();
+  const Threads program(cpus + 1);
+  const sched_param lowest{1};
+  for (const pid_t thread : live::threads_of(program.pid())) ASSERT_EQ(::sched_setscheduler(thread, SCHED_RR, &lowest), 0);
+  RealTime real_time(program.pid());
+  real_time.look();
+  EXPECT_EQ(program.policies(), std::vector<int>(cpus + 2, SCHED_OTHER));
 }
 
-TEST(Spread, ProgramChoosesCpus_LeftAlone) {
-  const int cpus = static_cast<int>(cpus_in_order().size());
-  if (cpus != 2) GTEST_SKIP() << "The subject is made for two CPUs.";
-  const Threads program(1, true);
-  for (const double until = now_s() + 5; now_s() < until && program.cpus(2) != std::vector<int>{2, 1};) ::usleep(1000);
-  Spread spread(program.pid());
-  for (int i = 0; i < 3; ++i) spread.look();
-  EXPECT_EQ(program.cpus(2), (std::vector<int>{2, 1}));
+TEST(RealTime, ProgramChoosesPriorities_LeftAlone) {
+  const Threads program(1, SCHED_BATCH);
+  RealTime real_time(program.pid());
+  real_time.look();
+  EXPECT_EQ(program.policies(), (std::vector<int>{SCHED_OTHER, SCHED_BATCH}));
 }
 
 }  // namespace

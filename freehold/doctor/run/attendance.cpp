@@ -113,9 +113,9 @@ Child& Attendance::start(const Command& command, const LaunchOptions& options) {
   if (children_.back()->is_up()) started_.push_back(children_.back()->pid());
   if (children_.size() == 1 && children_[0]->is_up()) {
     watch_.emplace(children_[0]->pid());
-    if (command.spread_threads) {
-      spread_.emplace(children_[0]->pid());
-      next_spread_s_ = now_s();
+    if (command.real_time) {
+      real_time_.emplace(children_[0]->pid());
+      look_at_priorities();
     }
     if (command.sample_code) sampler_.emplace(children_[0]->pid());
     if (command.watch_memory) memory_.emplace(children_[0]->pid());
@@ -138,7 +138,7 @@ void Attendance::wait(double until) {
   }
   double left = std::max(0.0, until - now());
   if (watch_) left = std::clamp(next_look_s_ - now(), 0.0, left);
-  left = std::min(left, std::max(0.0, next_spread_s_ - now_s()));
+  left = std::min(left, std::max(0.0, next_real_time_s_ - now_s()));
   if (sampler_) left = std::min(left, CodeSampler::kLooksEvery_s);
   if (memory_ && children_[0]->is_up()) left = std::min(left, std::max(0.0, memory_->next_s() - now_s()));
   if (blind) left = std::min(left, 0.001);
@@ -148,7 +148,7 @@ void Attendance::wait(double until) {
   ::ppoll(files.data(), files.size(), &timeout, nullptr);
   if (const double overslept = now() - before - left; overslept > kOverslept_s) absent_s_ += overslept;
   if (watch_ && children_[0]->is_up()) watch_->look_at_times_of_root();  // gone, once it has been waited for
-  if (now_s() >= next_spread_s_) spread();
+  if (now_s() >= next_real_time_s_) look_at_priorities();
   if (sampler_ && children_[0]->is_up()) sampler_->look();
   if (memory_ && children_[0]->is_up()) memory_->look(adopted());
   if (memory_ && !is_ending_ && children_[0]->is_up() && has_ended(children_[0]->pid())) left_processes_ = left_processes();
@@ -190,7 +190,7 @@ void Attendance::report(Run& run) {
     run.left_processes = left_processes_;
   }
   if (watch_) {
-    if (!spread_) run.own_cpus = watch_->own_cpus();  // else they may be this one's choice
+    run.own_cpus = watch_->own_cpus();
     run.most_threads = watch_->most_threads();
     run.files = watch_->files();
     if (children_.size() == 1) run.trial.ready_share = watch_->ready_share();
@@ -212,10 +212,10 @@ void Attendance::look() {
   next_look_s_ = now() + std::max(pause_s_, taken / kLookShare);
 }
 
-void Attendance::spread() {
+void Attendance::look_at_priorities() {
   const double begin = now_s();
-  if (children_[0]->is_up()) spread_->look();
-  next_spread_s_ = now_s() + std::max(Spread::kEvery_s, (now_s() - begin) / kLookShare);
+  if (children_[0]->is_up()) real_time_->look();
+  next_real_time_s_ = now_s() + std::max(RealTime::kLooksEvery_s, (now_s() - begin) / kLookShare);
 }
 
 std::vector<pid_t> Attendance::adopted() const {

@@ -14,8 +14,8 @@
 #include "freehold/doctor/run/code_sampler.hpp"
 #include "freehold/doctor/run/cpu_group.hpp"
 #include "freehold/doctor/run/memory_watch.hpp"
+#include "freehold/doctor/run/precedence.hpp"
 #include "freehold/doctor/run/program.hpp"
-#include "freehold/doctor/run/spread.hpp"
 #include "freehold/doctor/run/watch.hpp"
 
 namespace freehold::doctor {
@@ -101,7 +101,7 @@ class Attendance {
 
  private:
   void look();
-  void spread();
+  void look_at_priorities();
   // Descendants of the first child whose parents have ended.
   [[nodiscard]] std::vector<pid_t> adopted() const;
   // How many processes of the first child's run on though it has ended. Before it is waited for, as that ends its group.
@@ -113,7 +113,7 @@ class Attendance {
   std::vector<std::unique_ptr<Child>> children_;
   std::vector<pid_t> started_;  // all that ever were in children_
   std::optional<Watch> watch_;
-  std::optional<Spread> spread_;
+  std::optional<RealTime> real_time_;
   std::optional<CodeSampler> sampler_;
   std::optional<MemoryWatch> memory_;
   unsigned left_processes_ = 0;
@@ -121,7 +121,7 @@ class Attendance {
   double pause_s_;
   double absent_s_ = 0;
   double next_look_s_;
-  double next_spread_s_ = HUGE_VAL;  // never
+  double next_real_time_s_ = HUGE_VAL;  // never
 };
 
 // Sets what others had of the CPUs during a run, and of that, what the program would have had: no more than its threads

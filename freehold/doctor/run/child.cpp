@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@
 #include <system_error>
 #include <utility>
 
+#include "freehold/doctor/run/precedence.hpp"
 #include "freehold/os/child_environment.hpp"
 #include "freehold/os/process_handle.hpp"
 
@@ -44,7 +46,7 @@ struct Prepared {
   std::vector<std::string> words, variables;
   std::vector<char*> argv, envp, shell_argv;
   cpu_set_t cpus;
-  bool has_cpus = false;
+  bool has_cpus = false, before_others = false;
   const char* file = nullptr;
   const char* input = nullptr;
   int out = -1, err = -1;
@@ -72,6 +74,7 @@ bool give_files(const Prepared& prepared) {
   }
   const struct rlimit no_core{};
   ::setrlimit(RLIMIT_CORE, &no_core);  // one crash is a finding, ten files of its memory are a nuisance
+  if (prepared.before_others) ::setpriority(PRIO_PROCESS, 0, kNiceBeforeOthers);  // a real-time parent's was reset
   ::sigprocmask(SIG_SETMASK, &prepared.mask, nullptr);
   if (give_files(prepared) && (!prepared.has_cpus || ::sched_setaffinity(0, sizeof prepared.cpus, &prepared.cpus) == 0)) {
     ::execve(prepared.file, prepared.argv.data(), prepared.envp.data());
@@ -145,6 +148,7 @@ void Child::start(const LaunchOptions& options, const Host& host) {
   CPU_ZERO(&prepared.cpus);
   for (const unsigned cpu : options.cpus) CPU_SET(cpu, &prepared.cpus);
   prepared.has_cpus = !options.cpus.empty();
+  prepared.before_others = command_.before_others;
   prepared.mask = host.mask;
   prepared.parent = ::getpid();
 

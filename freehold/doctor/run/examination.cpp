@@ -111,7 +111,8 @@ class Examination {
                             bool sample_code = false) {
     Command command = command_of(settings(), request_.program, setting);
     command.sample_code = sample_code;
-    command.spread_threads = precedence_.is_taken();
+    command.before_others = precedence_.is_taken();
+    command.real_time = precedence_.is_taken() && setting.width() > 1 && setting.copies == 1 && experiment().quota_cpus == 0;
     auto copies = launch_options_of(settings(), variant, setting, cpus_);
     if (!recording.empty()) recordings_.prepare(recording, tools_.probe, copies.front());
     const Server& server = settings().server;

@@ -1,13 +1,22 @@
 // SPDX-License-Identifier: MIT
-// Makes the runs of an examination go before other processes that keep the machine busy.
+// Makes the runs of an examination go before other processes that keep the machine busy. It needs CAP_SYS_NICE; without it
+// nothing changes.
+//
+// Nice -20 leaves others 1% of a CPU. It is not enough where threads sleep and wake often: where no CPU is idle, the kernel
+// wakes a thread beside the one that woke it, behind the slice of another process, and moves it to another CPU only after
+// some tenths of a second. Threads with real-time priority find a CPU at once, as on a machine without others. They keep it
+// until they sleep, so no more of them than CPUs may have it: else one would wait for another that spins for it.
 #pragma once
+#include <sys/types.h>
+
 #include <string>
 
 namespace freehold::doctor {
 
-// While it is taken, the calling thread and the programs that it starts run before processes of usual priority: at nice
-// -20, and so does their session, which the kernel weighs as one (autogroup). That needs CAP_SYS_NICE; without it nothing
-// changes. The end gives back what was there. If the process is killed, its session keeps its weight until it is left.
+inline constexpr int kNiceBeforeOthers = -20;
+
+// While it is taken, the calling thread runs at nice -20, and so does its session, which the kernel weighs as one
+// (autogroup). The end gives back what was there. If the process is killed, its session keeps its weight until it is left.
 class Precedence {
  public:
   Precedence() = default;
@@ -23,6 +32,27 @@ class Precedence {
   bool tried_ = false, taken_ = false;
   int nice_before_ = 0;
   std::string group_nice_before_;  // empty: the session has no group, or kept its weight
+};
+
+// Gives the threads of a program and its descendants real-time priority while no more of them run than may use CPUs at the
+// same time. A program that chooses its threads' priorities is left alone. The calling thread gets a higher one to look
+// after them; its children do not inherit it. Real-time threads leave others 5% of a CPU (sched_rt_runtime_us), and are not
+// subject to a control group's quota. One thread. Cost of a look: about 30 us for each thread.
+class RealTime {
+ public:
+  explicit RealTime(pid_t root);
+  RealTime(const RealTime&) = delete;
+  RealTime& operator=(const RealTime&) = delete;
+  ~RealTime();
+
+  // To be called every few milliseconds.
+  void look();
+
+  static constexpr double kLooksEvery_s = 0.005;
+
+ private:
+  pid_t root_;
+  bool is_left_alone_ = false;
 };
 
 }  // namespace freehold::doctor

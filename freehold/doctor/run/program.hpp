@@ -28,7 +28,8 @@ struct Command {
   bool keep_output = false;            // for Run::output
   bool sample_code = false;            // for Run::code; slows it down by a twentieth
   bool watch_memory = false;           // for Run::memory
-  bool spread_threads = false;         // over the CPUs, as spread.hpp says
+  bool before_others = false;          // at nice -20
+  bool real_time = false;              // see precedence.hpp
 };
 
 // What a run gets beside what the caller's own environment says.
