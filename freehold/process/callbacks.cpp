@@ -12,7 +12,7 @@ namespace freehold::process {
 Callbacks::~Callbacks() {
   if (!has_thread_ || owner_ != ::getpid()) return;  // a child of fork has not got the thread
   stopping_.store(true);
-  client_.table_.wake_client(client_.slot_);
+  client_.table_.clients().wake(client_.slot_);
   ::pthread_join(thread_, nullptr);
 }
 
@@ -25,7 +25,7 @@ void Callbacks::add(Future future, Function function) {
   }
   new_.push_back({std::move(future), std::move(function)});
   guard.unlock();
-  client_.table_.wake_client(client_.slot_);
+  client_.table_.clients().wake(client_.slot_);
 }
 
 bool Callbacks::start() noexcept {
@@ -44,7 +44,7 @@ void Callbacks::run() {
   std::vector<Pending> pending;
   for (;;) {
     // In this order: the wake-up that follows `stopping_` is then seen, or comes after `wakes` was read.
-    const std::uint32_t wakes = client_.table_.prepare_wait(client_.slot_);
+    const std::uint32_t wakes = client_.table_.clients().prepare_wait(client_.slot_);
     const bool stops = stopping_.load();
     take_new(pending);
     if (deliver(pending)) continue;
@@ -56,7 +56,7 @@ void Callbacks::run() {
       dropped.function(Result(Failure{FailureKind::kNoWorker, 0}));
       continue;
     }
-    if (!client_.table_.wait_for_wake(client_.slot_, wakes, client_.longest_wait(sync::kForever)) && !pending.empty())
+    if (!client_.table_.clients().wait(client_.slot_, wakes, client_.longest_wait(sync::kForever)) && !pending.empty())
       client_.check_waiting_task(pending.front().future.entry_.ticket);
   }
 }
@@ -68,7 +68,7 @@ void Callbacks::take_new(std::vector<Pending>& pending) {
     some.swap(new_);
   }
   for (Pending& one : some) {
-    client_.table_.ask_for_wake(one.future.entry_.ticket);
+    client_.table_.entries().ask_for_wake(one.future.entry_.ticket);
     pending.push_back(std::move(one));
   }
 }

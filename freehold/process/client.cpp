@@ -102,8 +102,8 @@ std::optional<Ticket> Client::acquire(Nanoseconds wait, SubmitError& error) noex
 
 // The end of a task that was taken, checked, without its output.
 Client::Stored Client::read_result(Ticket ticket) noexcept {
-  Stored result{.failure = table_.failure(ticket.entry), .bytes = 0, .output = nullptr};
-  const std::uint64_t bytes = table_.output_bytes(ticket.entry);
+  Stored result{.failure = table_.entries()[ticket.entry].failure.load(), .bytes = 0, .output = nullptr};
+  const std::uint64_t bytes = table_.entries()[ticket.entry].output_bytes.load();
   if (result.failure.kind > FailureKind::kCorrupt || bytes > table_.shape().max_output) {
     result.failure = {FailureKind::kCorrupt, 0};
     suspect_damage();
@@ -116,15 +116,16 @@ Client::Stored Client::read_result(Ticket ticket) noexcept {
 bool Client::store_results() noexcept {
   const std::lock_guard guard(stored_lock_);
   for (std::uint32_t i = 0; i < table_.shape().entries; ++i) {
-    const std::optional<Ticket> ticket = table_.result_of(i, slot_);
+    const std::optional<Ticket> ticket = table_.entries().result_of(i, slot_);
     if (!ticket) continue;
-    const auto bytes = static_cast<std::size_t>(std::min(table_.output_bytes(i), table_.shape().max_output));
+    const auto bytes =
+        static_cast<std::size_t>(std::min(table_.entries()[i].output_bytes.load(), table_.shape().max_output));
     std::unique_ptr<std::byte[]> output(bytes == 0 ? nullptr : new (std::nothrow) std::byte[bytes]);
     if (bytes != 0 && (output == nullptr || (bytes >= kCheckedBytes && available_memory() / 8 * 7 < bytes))) return false;
-    if (!table_.take(*ticket)) continue;
+    if (!table_.entries().take_result(*ticket)) continue;
     Stored result = read_result(*ticket);
     if (result.bytes > bytes) result = {.failure = {FailureKind::kCorrupt, 0}, .bytes = 0, .output = nullptr};
-    if (result.bytes != 0) std::memcpy(output.get(), table_.output(i), result.bytes);
+    if (result.bytes != 0) std::memcpy(output.get(), table_.layout().output(i), result.bytes);
     if (result.bytes != 0) result.output = std::move(output);
     stored_.emplace(id_of(*ticket), std::move(result));
     give_back_input(*ticket);
@@ -143,18 +144,18 @@ std::optional<Client::Stored> Client::take_stored(Ticket ticket) noexcept {
 
 // From time to time while a client waits: damage wakes nobody, and the supervisor may be asleep.
 void Client::check_waiting_task(Ticket ticket) noexcept {
-  const std::optional<TaskWord> word = table_.look(ticket);
+  const std::optional<TaskWord> word = table_.entries().look(ticket);
   if (!word || word->is_over()) return;
   if (!word->waits() && word->state() != TaskState::kRunning) {
     const std::lock_guard guard(stored_lock_);  // its result is not on its way out
-    if (table_.look(ticket) == word) suspect_damage();
+    if (table_.entries().look(ticket) == word) suspect_damage();
   }
   notify(wakeup_fd_);
 }
 // The table is full, by more entries of ours than we hold.
 void Client::look_for_lost_entries() noexcept {
   for (int look = 0; look < 3; ++look)
-    if (table_.count_of(slot_) <= held_.load(std::memory_order_relaxed)) return;
+    if (table_.entries().count_of(slot_) <= held_.load(std::memory_order_relaxed)) return;
   suspect_damage();
 }
 void Client::suspect_damage() noexcept {
@@ -163,7 +164,7 @@ void Client::suspect_damage() noexcept {
 }
 
 bool Client::is_over(Ticket ticket) const noexcept {
-  const std::optional<TaskWord> word = table_.look(ticket);
+  const std::optional<TaskWord> word = table_.entries().look(ticket);
   return !word || word->is_over();
 }
 
@@ -178,16 +179,16 @@ bool Client::pool_is_gone() const noexcept {
 
 // Of a task that is over and was taken: nothing reads the input any more.
 void Client::give_back_input(Ticket ticket) const noexcept {
-  if (table_.input_bytes(ticket.entry) >= TaskAreas<sync::NativeAtomics>::kPromptBytes)
-    table_.areas().purge_input(ticket.entry, [&](std::uint64_t at, std::uint64_t bytes) { memory_.purge(at, bytes); });
+  if (table_.entries()[ticket.entry].input_bytes.load() >= table_.layout().kPromptBytes)
+    table_.layout().purge_input(ticket.entry, [&](std::uint64_t at, std::uint64_t bytes) { memory_.purge(at, bytes); });
 }
 
 // Of a task that was taken. One that failed may have written any length.
 void Client::release(Ticket ticket) noexcept {
-  const bool failed = table_.failure(ticket.entry).kind != FailureKind::kNone;
-  if ((failed ? table_.shape().max_output : table_.output_bytes(ticket.entry)) >=
-      TaskAreas<sync::NativeAtomics>::kPromptBytes)
-    table_.areas().purge_output(ticket.entry, [&](std::uint64_t at, std::uint64_t bytes) { memory_.purge(at, bytes); });
+  const bool failed = table_.entries()[ticket.entry].failure.load().kind != FailureKind::kNone;
+  if ((failed ? table_.shape().max_output : table_.entries()[ticket.entry].output_bytes.load()) >=
+      table_.layout().kPromptBytes)
+    table_.layout().purge_output(ticket.entry, [&](std::uint64_t at, std::uint64_t bytes) { memory_.purge(at, bytes); });
   table_.drop(ticket);
   forget_entry();
 }

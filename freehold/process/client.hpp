@@ -75,7 +75,7 @@ class Client {
   /// Returns: whether the pool belongs to another process, which has ended.
   [[nodiscard]] bool pool_is_gone() const noexcept;
   /// Returns: how many of this client's tasks are not over.
-  [[nodiscard]] std::uint32_t open_tasks() const noexcept { return table_.open_of(slot_); }
+  [[nodiscard]] std::uint32_t open_tasks() const noexcept { return table_.entries().open_of(slot_); }
 
  private:
   friend class AttachedClient;

@@ -38,7 +38,7 @@ bool Future::wait_for(Nanoseconds timeout) noexcept {
   while (!over()) {
     const std::uint64_t left = left_until(end);
     if (left == 0) return false;
-    client->table_.wait_for_result(ticket, client->longest_wait(left));
+    client->table_.entries().wait(ticket, client->longest_wait(left));
     if (!over()) client->check_waiting_task(ticket);
     if (client->pool_is_gone()) return true;  // and get() says so
   }
@@ -51,12 +51,12 @@ Result Future::get() noexcept {
   Result result;
   Client& client = *std::exchange(entry_.client, nullptr);
   const Ticket ticket = entry_.ticket;
-  if (client.table_.take(ticket)) {
+  if (client.table_.entries().take_result(ticket)) {
     result.entry_ = EntryHandle(client, ticket, entry_.begun);
     client.give_back_input(ticket);
     const auto [failure, bytes, none] = client.read_result(ticket);
     result.failure_ = failure;
-    result.bytes_ = {client.table_.output(ticket.entry), bytes};
+    result.bytes_ = {client.table_.layout().output(ticket.entry), bytes};
   } else if (std::optional<Client::Stored> stored = client.take_stored(ticket)) {
     result.failure_ = stored->failure;
     result.copy_ = std::move(stored->output);
@@ -106,7 +106,7 @@ Draft::~Draft() {
 std::span<std::byte> Draft::room() const noexcept {
   if (!valid()) return {};
   Table& table = entry_.client->table_;
-  return {table.input(entry_.ticket.entry), static_cast<std::size_t>(table.shape().max_input)};
+  return {table.layout().input(entry_.ticket.entry), static_cast<std::size_t>(table.shape().max_input)};
 }
 
 Future Draft::submit(std::size_t bytes) noexcept {

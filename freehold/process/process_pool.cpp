@@ -185,7 +185,7 @@ bool ProcessPool::drain(Nanoseconds timeout) {
   const Table& table = client_->table();
   const std::uint64_t end = deadline_of(timeout);
   for (;;) {
-    if (table.open_of(std::nullopt) == 0) return true;
+    if (table.entries().open_of(std::nullopt) == 0) return true;
     if (left_until(end) == 0) return false;
     constexpr timespec kPollInterval{0, 2'000'000};
     ::nanosleep(&kPollInterval, nullptr);
@@ -209,8 +209,8 @@ ProcessPoolStats ProcessPool::stats() const {
   const Table& table = client_->table();
   stats.tasks = client_->stats();
   stats.workers = supervisor_->stats();
-  stats.waiting = table.waiting();
-  stats.running = table.count(TaskState::kRunning);
+  stats.waiting = table.entries().waiting();
+  stats.running = table.entries().count(TaskState::kRunning);
   stats.max_open_tasks = table.shape().entries;
   return stats;
 }

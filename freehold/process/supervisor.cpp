@@ -26,7 +26,7 @@ Supervisor::Supervisor(const SharedMemory& memory, int wakeup_fd, SupervisorOpti
   sockets_.assign(table_.shape().clients, -1);
   if (!options_.memory_cgroup.empty()) {
     // The kernel counts a task's area in the table for the worker that uses it first; it is not the worker's own memory.
-    const std::uint64_t limit = options_.kill_rss + table_.areas().bytes();
+    const std::uint64_t limit = options_.kill_rss + table_.layout().area_bytes;
     groups_ = std::make_unique<MemoryGroups>(options_.memory_cgroup, table_.shape().workers, limit);
   }
 }
@@ -74,7 +74,7 @@ void* Supervisor::thread_main(void* supervisor) {
 void Supervisor::run() {
   take_over();
   for (unsigned slot = 0; slot < table_.shape().workers; ++slot)
-    slots_[slot].retried.store(table_.retried(slot), std::memory_order_relaxed);
+    slots_[slot].retried.store(table_.workers().retried(slot), std::memory_order_relaxed);
   retried_seen_at_.store(now(), std::memory_order_relaxed);
   while (!stopping_.load()) {
     const std::uint64_t time = now();
@@ -83,12 +83,12 @@ void Supervisor::run() {
     kill_overdue(time);
     kill_large(time);
     kill_hung_starts(time);
-    table_.fail_expired(time);
-    table_.begin_due(time);
+    supervision_.fail_expired(time);
+    supervision_.begin_due(time);
     help_stuck_tasks(time);
     note_ready_workers();
     start_workers(time);
-    if (broken_.load(std::memory_order_relaxed)) table_.fail_ready({FailureKind::kNoWorker, 0});
+    if (broken_.load(std::memory_order_relaxed)) supervision_.fail_ready({FailureKind::kNoWorker, 0});
     wait(time);
     reap_all();
   }
@@ -97,9 +97,9 @@ void Supervisor::run() {
 
 // Recovers the tasks of a former supervisor of this table. Its workers are dead or dying, since they die with it.
 void Supervisor::take_over() noexcept {
-  epoch_ = table_.new_epoch();
+  epoch_ = table_.workers().new_epoch();
   for (unsigned slot = 0; slot < table_.shape().workers; ++slot) {
-    if (const std::uint64_t identity = table_.identity(slot); identity != 0) {
+    if (const std::uint64_t identity = table_.workers().identity(slot); identity != 0) {
       const int pidfd = os::open_process(pid_of(identity));
       if (pidfd >= 0) {
         if (identity_of(pid_of(identity)) == identity) {
@@ -109,17 +109,17 @@ void Supervisor::take_over() noexcept {
         ::close(pidfd);
       }
     }
-    recover(slot, pid_of(table_.identity(slot)), ExitReason::kSignal, {FailureKind::kSignal, SIGKILL});
-    table_.leave(slot);
+    recover(slot, pid_of(table_.workers().identity(slot)), ExitReason::kSignal, {FailureKind::kSignal, SIGKILL});
+    table_.workers().leave(slot);
   }
-  table_.recover_client(TaskWord::kPurger);
-  table_.recover_worker(TaskWord::kSupervisor, {FailureKind::kNoWorker, 0}, 1);
+  supervision_.recover_client(TaskWord::kPurger);
+  supervision_.recover_worker(TaskWord::kSupervisor, {FailureKind::kNoWorker, 0}, 1);
 }
 
 // Not while tasks come and go, or each of them would have to notify the supervisor.
 bool Supervisor::may_sleep(std::uint64_t time) noexcept {
   std::uint64_t ended = 0;
-  for (unsigned slot = 0; slot < table_.shape().workers; ++slot) ended += table_.ended(slot);
+  for (unsigned slot = 0; slot < table_.shape().workers; ++slot) ended += table_.workers().ended(slot);
   if (std::exchange(ended_in_all_, ended) != ended) no_sleep_before_ = time + options_.tick;
   return time >= no_sleep_before_ && starting() == 0;
 }
@@ -134,7 +134,7 @@ void Supervisor::wait(std::uint64_t time) {
     static_cast<void>(unchanged_since(entry, word, time));
     return !observed_[entry].helped;
   };
-  std::uint64_t sleep = may_sleep(time) && table_.prepare_idle(open) ? sync::kForever : options_.tick;
+  std::uint64_t sleep = may_sleep(time) && supervision_.prepare_idle(open) ? sync::kForever : options_.tick;
   sleep = std::min(sleep, next_purge);
   if (not_before_ > time) sleep = std::min(sleep, not_before_ - time);
   const int milliseconds = sleep == sync::kForever ? -1 : static_cast<int>(sleep / 1'000'000 + 1);
@@ -188,7 +188,7 @@ void Supervisor::accept_clients() {
 // Pre: its end of the socket is closed. The system does that after the process's memory is gone.
 void Supervisor::remove_client(unsigned slot) noexcept {
   ::close(std::exchange(sockets_[slot], -1));
-  table_.recover_client(slot);
+  supervision_.recover_client(slot);
 }
 
 void Supervisor::report(const PoolEvent& event) {
@@ -199,9 +199,9 @@ void Supervisor::report(const PoolEvent& event) {
 }
 
 void Supervisor::shut_down() {
-  table_.close();
+  supervision_.close();
   wait_until_dead(now() + options_.grace);
-  table_.fail_ready({FailureKind::kNoWorker, 0});
+  supervision_.fail_ready({FailureKind::kNoWorker, 0});
   for (unsigned slot = 1; slot < sockets_.size(); ++slot)
     if (sockets_[slot] >= 0) ::close(std::exchange(sockets_[slot], -1));
 }
@@ -227,7 +227,7 @@ SupervisorStats Supervisor::stats() const noexcept {
   stats.damaged = damaged_.load(std::memory_order_relaxed);
   const std::uint64_t time = now();
   for (unsigned slot = 0; slot < table_.shape().workers; ++slot) {
-    const std::uint64_t count = table_.retried(slot);
+    const std::uint64_t count = table_.workers().retried(slot);
     stats.retried += may_have_retried(slot, count, time) ? count : slots_[slot].retried.load(std::memory_order_relaxed);
   }
   stats.handed_on = handed_on_.load(std::memory_order_relaxed);

@@ -44,7 +44,7 @@
 #include "freehold/process/pool_events.hpp"
 #include "freehold/process/pool_stats.hpp"
 #include "freehold/process/shared_memory.hpp"
-#include "freehold/process/task_table.hpp"
+#include "freehold/process/table_supervision.hpp"
 #include "freehold/process/worker_protocol.hpp"
 
 namespace freehold::process {
@@ -185,6 +185,7 @@ class Supervisor {
 
   const SharedMemory& memory_;
   Table table_;
+  TableSupervision<sync::NativeAtomics> supervision_{table_};
   const int wakeup_fd_;
   const SupervisorOptions options_;
   std::unique_ptr<Slot[]> slots_;

@@ -12,7 +12,7 @@
 namespace freehold::process {
 namespace {
 
-// What the supervisor knows without the table, see TaskTable::find_damage().
+// What the supervisor knows without the table, see TableSupervision::find_damage().
 struct KnownState {
   std::uint32_t own_epoch;
   const std::function<bool(unsigned)> is_live, is_connected;
@@ -38,13 +38,14 @@ void Supervisor::kill_overdue(std::uint64_t time) noexcept {
     if (time <= begun || time - begun <= limit) return begun;
     return has_had_cpu_time(claim, time, time - begun - limit) ? begun : 0;
   };
-  while (const std::optional<Claim> claim = table_.find_overdue(time, since)) {
+  while (const std::optional<Claim> claim = supervision_.find_overdue(time, since)) {
     if (claim->word.worker() >= table_.shape().workers) continue;  // damage, which the next check finds
-    const std::uint64_t limit = table_.limit(claim->entry) / 1'000'000;
-    const auto milliseconds =
-        static_cast<std::int32_t>(table_.expired(claim->entry, time) ? table_.within_ms(claim->entry) : limit);
-    slots_[claim->word.worker()].kill_reason = {FailureKind::kDeadline, milliseconds};
-    slots_[claim->word.worker()].cancelled = table_.limit(claim->entry) == Table::kKilled;
+    const auto& entry = table_.entries()[claim->entry];
+    const std::uint64_t limit = entry.limit.load(std::memory_order_relaxed);
+    const std::uint64_t milliseconds = entry.expired(time) ? entry.parameters().within_ms() : limit / 1'000'000;
+    Slot& worker = slots_[claim->word.worker()];
+    worker.kill_reason = {FailureKind::kDeadline, static_cast<std::int32_t>(milliseconds)};
+    worker.cancelled = limit == entry.kKilled;
     kill(claim->word.worker());
   }
 }
@@ -84,8 +85,9 @@ void Supervisor::kill_large(std::uint64_t time) noexcept {
   for (unsigned slot = 0; slot < table_.shape().workers; ++slot) {
     const int pid = slots_[slot].pid.load(std::memory_order_relaxed);
     if (pid == 0 || own_resident_bytes(pid) <= options_.kill_rss) continue;
-    const std::optional<Claim> claim = table_.running(slot);
-    if (claim && !claim->word.overdue() && !table_.mark_for_kill(*claim)) continue;  // it has just finished: not now
+    const std::optional<Claim> claim = table_.entries().running(slot);
+    if (claim && !claim->word.overdue() && !table_.entries().mark_for_kill(*claim))
+      continue;  // it has just finished: not now
     slots_[slot].kill_reason = {FailureKind::kMemory, static_cast<std::int32_t>(options_.kill_rss >> 20)};
     kill(slot);
   }
@@ -94,7 +96,7 @@ void Supervisor::kill_large(std::uint64_t time) noexcept {
 void Supervisor::kill_hung_starts(std::uint64_t time) noexcept {
   for (unsigned slot = 0; options_.load_limit != 0 && slot < table_.shape().workers; ++slot) {
     Slot& worker = slots_[slot];
-    if (worker.pid.load(std::memory_order_relaxed) == 0 || table_.is_up(slot) || time <= worker.born) continue;
+    if (worker.pid.load(std::memory_order_relaxed) == 0 || table_.workers().is_up(slot) || time <= worker.born) continue;
     if (time - worker.born <= options_.load_limit) continue;
     worker.kill_reason = {FailureKind::kDeadline, static_cast<std::int32_t>(options_.load_limit / 1'000'000)};
     kill(slot);
@@ -108,15 +110,15 @@ void Supervisor::help_stuck_tasks(std::uint64_t time) noexcept {
     // Once: a result may wait for its client for any time.
     return is_stuck && !std::exchange(observed_[entry].helped, true);
   };
-  table_.help_stuck(stuck);
+  supervision_.help_stuck(stuck);
 }
 
 // Gives back the pages that free entries do not need; after a delay, since a task of 1 MiB costs several times as much with
 // fresh pages. Returns after how long to check again.
 std::uint64_t Supervisor::purge(std::uint64_t time) {
   std::uint64_t next = sync::kForever;
-  for (std::uint32_t i = 0; table_.areas().are_large() && i < table_.shape().entries; ++i) {
-    const TaskWord word = table_.word(i);
+  for (std::uint32_t i = 0; table_.layout().has_large_areas() && i < table_.shape().entries; ++i) {
+    const TaskWord word = table_.entries().word(i);
     if (word.state() != TaskState::kFree || word.generation() == observed_[i].clean_generation) continue;
     const std::uint64_t free_for = time - unchanged_since(i, word, time);
     if (free_for < options_.purge_delay) {
@@ -126,8 +128,8 @@ std::uint64_t Supervisor::purge(std::uint64_t time) {
     const std::optional<Ticket> ticket = table_.try_acquire_entry(i, TaskWord::kPurger);
     if (!ticket) continue;
     const auto give_back = [&](std::uint64_t offset, std::uint64_t bytes) { memory_.purge(offset, bytes); };
-    table_.areas().purge_input(i, give_back);
-    table_.areas().purge_output(i, give_back);
+    table_.layout().purge_input(i, give_back);
+    table_.layout().purge_output(i, give_back);
     observed_[i].clean_generation = ticket->generation;
     table_.drop(*ticket);
   }
@@ -147,11 +149,11 @@ bool Supervisor::note_retried(std::uint64_t time) noexcept {
   bool possible = true;
   for (unsigned slot = 0; slot < table_.shape().workers; ++slot) {
     std::atomic<std::uint64_t>& before = slots_[slot].retried;
-    const std::uint64_t count = table_.retried(slot);
+    const std::uint64_t count = table_.workers().retried(slot);
     if (may_have_retried(slot, count, time)) {
       before.store(count, std::memory_order_relaxed);
     } else {
-      table_.count_retried(slot, before.load(std::memory_order_relaxed) - count);
+      table_.workers().count_retried(slot, before.load(std::memory_order_relaxed) - count);
       possible = false;
     }
   }
@@ -166,7 +168,7 @@ void Supervisor::look_for_damage(std::uint64_t time) {
       .is_connected = [&](unsigned client) { return client == 0 || sockets_[client] >= 0; },
       .lasts = [&](std::uint32_t i, TaskWord word) { return time - unchanged_since(i, word, time) >= 2 * options_.tick; },
       .asked = std::vector<bool>(table_.shape().workers)};
-  const char* damaged = table_.find_damage(known);
+  const char* damaged = supervision_.find_damage(known);
   if (!note_retried(time) && damaged == nullptr) damaged = "a worker's counts";
   const bool reported = options_.local_client != nullptr && options_.local_client->take_damage_suspicion();
   if (damaged == nullptr && (reported || task_revoked_)) damaged = "a task's state";
@@ -180,7 +182,7 @@ void Supervisor::reset_table(const char* damaged) {
   damaged_.fetch_add(1, std::memory_order_relaxed);
   epoch_ = static_cast<std::uint32_t>(damaged_.load(std::memory_order_relaxed) << 16 | (now() >> 20 & 0xffff));
   // Odd multiples of the time: no ticket has this generation, but by a chance of 2^-32.
-  table_.reset(static_cast<std::uint32_t>(now() * 0x9e3779b97f4a7c15 >> 32), epoch_);
+  supervision_.reset(static_cast<std::uint32_t>(now() * 0x9e3779b97f4a7c15 >> 32), epoch_);
   for (Observation& seen : observed_) seen = {};  // used pages are purged later
 }
 

@@ -80,7 +80,7 @@ unsigned Supervisor::live() const noexcept {
 unsigned Supervisor::starting() const noexcept {
   unsigned n = 0;
   for (unsigned slot = 0; slot < table_.shape().workers; ++slot)
-    n += slots_[slot].pid.load(std::memory_order_relaxed) != 0 && !table_.is_up(slot);
+    n += slots_[slot].pid.load(std::memory_order_relaxed) != 0 && !table_.workers().is_up(slot);
   return n;
 }
 
@@ -97,8 +97,8 @@ void Supervisor::start_workers(std::uint64_t time) {
   while (time >= not_before_ && live() < most) {
     const unsigned coming_up = starting();
     if (coming_up == 0) max_starting_ = 1;
-    const bool may_start = coming_up < max_starting_ && table_.request_notify() &&
-                           (coming_up == 0 || coming_up < table_.count(TaskState::kReady));
+    const bool may_start = coming_up < max_starting_ && supervision_.request_notify() &&
+                           (coming_up == 0 || coming_up < table_.entries().count(TaskState::kReady));
     const bool wanted = broken_.load(std::memory_order_relaxed) ? live() == 0 : may_start;
     if (live() >= least && !wanted) return;
     unsigned slot = 0;
@@ -109,7 +109,7 @@ void Supervisor::start_workers(std::uint64_t time) {
 }
 
 void Supervisor::spawn(unsigned slot) {
-  table_.set_up(slot, false);
+  table_.workers().set_up(slot, false);
   pid_t pid = 0;
   int standard_error = -1;
   if (const int error = start_process(slot, pid, standard_error); error != 0) {
@@ -138,7 +138,7 @@ void Supervisor::watch(unsigned slot, pid_t pid, int standard_error) {
     ::waitpid(pid, nullptr, 0);
     // It may have come far enough to take a task.
     recover(slot, pid, ExitReason::kSignal, {FailureKind::kSignal, SIGKILL});
-    table_.leave(slot);
+    table_.workers().leave(slot);
     note_start_failure(std::string("cannot be watched: ") + std::strerror(refused), true);
     return;
   }
@@ -147,7 +147,7 @@ void Supervisor::watch(unsigned slot, pid_t pid, int standard_error) {
   started.born = now();
   started.standard_error = standard_error;
   started.last_lines.clear();
-  started.ended_before = table_.ended(slot);
+  started.ended_before = table_.workers().ended(slot);
   started.pid.store(pid, std::memory_order_relaxed);
   started_.fetch_add(1, std::memory_order_relaxed);
   if (is_gone) reap(slot);
@@ -215,7 +215,7 @@ bool Supervisor::may_still_start(std::uint64_t time) const noexcept {
 
 void Supervisor::note_ready_workers() noexcept {
   for (unsigned slot = 0; slot < table_.shape().workers; ++slot) {
-    if (slots_[slot].pid.load(std::memory_order_relaxed) == 0 || !table_.is_up(slot)) continue;
+    if (slots_[slot].pid.load(std::memory_order_relaxed) == 0 || !table_.workers().is_up(slot)) continue;
     start_failures_ = 0;
     broken_.store(false, std::memory_order_relaxed);
     was_up_.store(true, std::memory_order_release);
@@ -246,17 +246,17 @@ void Supervisor::reap(unsigned slot) noexcept {
   if (worker.pidfd >= 0) ::close(std::exchange(worker.pidfd, -1));
   ended.pid = worker.pid.exchange(0, std::memory_order_relaxed);
   const Failure reason = reason_of(slot, ended);
-  ended.was_up = table_.is_up(slot);
+  ended.was_up = table_.workers().is_up(slot);
   pass_standard_error_on(worker);
-  ended.held = table_.running(slot).has_value();
+  ended.held = table_.entries().running(slot).has_value();
   // A component that calls exit() is not a worker that retires.
   if (ended.held && retired(ended.exit_reason)) ended.exit_reason = ExitReason::kExit;
   // Before the client of its task can see that the task is over.
   if (ended.was_up) ended_[static_cast<std::size_t>(ended.exit_reason)].fetch_add(1, std::memory_order_relaxed);
   recover(slot, ended.pid, ended.exit_reason, reason);
-  table_.leave(slot);
+  table_.workers().leave(slot);
   if (worker.standard_error >= 0) ::close(std::exchange(worker.standard_error, -1));
-  ended.ended_some = table_.ended(slot) != worker.ended_before;
+  ended.ended_some = table_.workers().ended(slot) != worker.ended_before;
   note_end(worker, ended);
 }
 
@@ -322,7 +322,7 @@ void Supervisor::recover(unsigned slot, int pid, ExitReason exit_reason, Failure
               .text = {},
               .last_lines = slots_[slot].last_lines});
   };
-  table_.recover_worker(slot, reason, options_.attempts, told);
+  supervision_.recover_worker(slot, reason, options_.attempts, told);
 }
 
 // Passes on all that has arrived, and keeps the end of it.

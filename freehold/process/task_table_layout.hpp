@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The layout of a task table in shared memory. task_table.hpp is the protocol.
+// Where the parts of a task table lie in shared memory: the structs, their places, and each task's buffers. task_table.hpp
+// is the protocol.
 //
 //   header | free bits | ready bits | times of submission | sleepers' bits |
 //   shared words | clients | workers | entries | areas
@@ -7,15 +8,16 @@
 // An entry has one input and one output area at fixed places, as large as the largest task may be. In memory of a memfd only
 // pages that were used exist, so there is no allocator of large buffers that could lose one in a crash. Large areas begin at
 // a page and end with a guard page; small ones lie side by side.
+//
+// Invariant: nothing is read from the table to find a part, so that a component that writes wildly cannot move one.
+//
+// Threads: any; nothing changes after construction.
 #pragma once
-#include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 
 #include "freehold/base/bits.hpp"
-#include "freehold/process/task.hpp"
-#include "freehold/process/task_word.hpp"
+#include "freehold/process/task_entry.hpp"
 #include "freehold/sync/atomics.hpp"
 
 namespace freehold::process {
@@ -29,60 +31,33 @@ struct TableShape {
   friend constexpr bool operator==(const TableShape&, const TableShape&) noexcept = default;
 };
 
-// Whether a task that its component rejects runs again; RetryOptions as the table has it.
-struct RetryPolicy {
-  std::array<std::int32_t, kMaxRetryCodes> codes{};  // for these of the component's codes; all 0: for each
-  std::uint32_t attempts = 0;                        // in all, including those whose worker died; 0: no retry
-  std::uint32_t delay_ms = 0;                        // before the next one
-};
-
-// What a task may take; 0 is no limit, or the supervisor's default. TaskOptions as the table has it.
-struct TaskParameters {
-  std::uint64_t limit = 0;      // nanoseconds that one run may take
-  std::uint64_t expires = 0;    // the time by which the task has to be over
-  std::uint32_t within_ms = 0;  // from its submission until then, for the reason
-  std::uint32_t attempts = 0;
-  Priority priority = Priority::kNormal;
-  std::uint64_t submitted = 0;  // the time; of two tasks of one priority the older one starts first
-  RetryPolicy retry{};
-};
-
-// Some of TaskParameters in one word: bits 0..7 attempts, 8..9 priority, 10..15 attempts when the component rejects the
-// task, 32..63 within_ms.
-struct PackedParameters {
-  explicit PackedParameters(std::uint64_t word) noexcept : bits(word) {}
-  explicit PackedParameters(const TaskParameters& parameters) noexcept
-      : bits(std::min(parameters.attempts, 255u) | static_cast<std::uint64_t>(parameters.priority) << 8 |
-             std::uint64_t{std::min(parameters.retry.attempts, TaskWord::kMaxAttempts)} << 10 |
-             std::uint64_t{parameters.within_ms} << 32) {}
-  [[nodiscard]] unsigned attempts() const noexcept { return bits & 255; }
-  // Less than kPriorities, even if the word was overwritten.
-  [[nodiscard]] unsigned priority() const noexcept { return std::min<unsigned>(bits >> 8 & 3, kPriorities - 1); }
-  [[nodiscard]] unsigned retry_attempts() const noexcept { return bits >> 10 & 63; }
-  [[nodiscard]] std::uint32_t within_ms() const noexcept { return static_cast<std::uint32_t>(bits >> 32); }
-  std::uint64_t bits;
-};
-
-// The structs of the table, and as an object their offsets from its beginning.
+// As an object the places of a table of this shape, as offsets from its beginning.
 template <class A>
 struct TaskTableLayout {
   template <class T>
   using atomic = typename A::template atomic<T>;
-  template <class T>
-  using var = typename A::template var<T>;
 
+  static constexpr std::uint64_t kMagic = 0x656c626174687266;  // "frhtable"
+  static constexpr std::uint32_t kVersion = 4;
   static constexpr std::uint32_t kMaxEntries = 1 << 16;
   static constexpr std::uint64_t kMaxArea = std::uint64_t{1} << 40;
   static constexpr std::uint64_t kPage = 4096;
   // Each guard costs a worker two mappings, of which it may have 65,530.
   static constexpr std::uint32_t kMostGuarded = 8192;
+  // Bytes of each area that are kept. Used pages beyond them are given back when the entry was free for a while.
+  static constexpr std::uint64_t kKeptBytes = 64 * 1024;
+  // Inputs and outputs from here on, in bytes, are given back by their client as soon as they are not needed. Below that the
+  // supervisor does it later: a stream of tasks is faster with pages that exist.
+  static constexpr std::uint64_t kPromptBytes = std::uint64_t{32} << 20;
 
   // Nobody writes it after TaskTable::create().
   struct alignas(base::kCacheLine) Header {
-    std::uint64_t magic;
-    std::uint32_t version;
+    static Header of(const TableShape& shape) noexcept { return {.shape = shape, .bytes = TaskTableLayout::bytes(shape)}; }
+    friend bool operator==(const Header&, const Header&) noexcept = default;
+    std::uint64_t magic = kMagic;
+    std::uint32_t version = kVersion;
     TableShape shape;
-    std::uint64_t bytes;
+    std::uint64_t bytes = 0;
   };
   template <unsigned kWords>
   struct alignas(base::kCacheLine) BitsOf {
@@ -101,21 +76,7 @@ struct TaskTableLayout {
     atomic<std::uint64_t> retried;   // tasks that it has made ready again; statistics
     atomic<std::uint64_t> identity;  // of its process, 0: none
   };
-  struct alignas(base::kCacheLine) Entry {
-    atomic<std::uint64_t> state;
-    // Written by the entry's owner.
-    var<std::uint64_t> input_bytes, output_bytes;
-    var<Failure> failure;
-    // Hints for the supervisor, nanoseconds. `started` is set to 0 whenever the entry becomes ready, so that the time of a
-    // former task, or attempt, is never taken for this one's.
-    atomic<std::uint64_t> limit, started;
-    atomic<std::uint64_t> expires;  // the time
-    atomic<std::uint64_t> packed;   // PackedParameters
-    // Used only for tasks that may run again after their component has rejected them.
-    alignas(base::kCacheLine) atomic<std::uint64_t> due;  // the time at which the task is ready again
-    atomic<std::uint32_t> delay_ms;
-    atomic<std::int32_t> codes[kMaxRetryCodes];
-  };
+  using Entry = TaskEntry<A>;
 
   // The shared words, a line each.
   enum class SharedWord : std::uint8_t { kFreeCursor, kSpace, kClosed, kNotifyOn, kEpoch, kReadyCursors, kCount };
@@ -125,20 +86,22 @@ struct TaskTableLayout {
   static_assert(sizeof(Worker) == base::kCacheLine && sizeof(Entry) == 2 * base::kCacheLine);
   static_assert(sizeof(ReadyBits) == base::kCacheLine);
 
-  explicit TaskTableLayout(const TableShape& shape) noexcept
-      : free(sizeof(Header)),
-        ready(free + words(shape.entries) * sizeof(Bits)),
-        submitted(ready + words(shape.entries) * sizeof(ReadyBits)),
-        sleeping(submitted + base::align_up(shape.entries * sizeof(atomic<std::uint64_t>), base::kCacheLine)),
-        lines(sleeping + words(shape.workers) * sizeof(Bits)),
+  TaskTableLayout(void* table, const TableShape& s) noexcept
+      : memory(static_cast<std::byte*>(table)),
+        shape(s),
+        free(sizeof(Header)),
+        ready(free + words(s.entries) * sizeof(Bits)),
+        submitted(ready + words(s.entries) * sizeof(ReadyBits)),
+        sleeping(submitted + base::align_up(s.entries * sizeof(atomic<std::uint64_t>), base::kCacheLine)),
+        lines(sleeping + words(s.workers) * sizeof(Bits)),
         clients(lines + static_cast<std::uint64_t>(SharedWord::kCount) * base::kCacheLine),
-        workers(clients + shape.clients * sizeof(Line<std::uint32_t>)),
-        entries(workers + shape.workers * sizeof(Worker)),
-        areas(base::align_up(entries + shape.entries * sizeof(Entry), kPage) + kPage),
-        guarded(area_alignment(shape) == kPage && shape.entries <= kMostGuarded),
-        output_offset(base::align_up(shape.max_input, area_alignment(shape)) + (guarded ? kPage : 0)),
-        area_bytes(output_offset + base::align_up(shape.max_output, area_alignment(shape)) + (guarded ? kPage : 0)),
-        end(areas + base::align_up(area_bytes * shape.entries, kPage)) {}
+        workers(clients + s.clients * sizeof(Line<std::uint32_t>)),
+        entries(workers + s.workers * sizeof(Worker)),
+        areas(base::align_up(entries + s.entries * sizeof(Entry), kPage) + kPage),
+        guarded(area_alignment(s) == kPage && s.entries <= kMostGuarded),
+        output_offset(base::align_up(s.max_input, area_alignment(s)) + (guarded ? kPage : 0)),
+        area_bytes(output_offset + base::align_up(s.max_output, area_alignment(s)) + (guarded ? kPage : 0)),
+        end(areas + base::align_up(area_bytes * s.entries, kPage)) {}
 
   // Bytes that a table of this shape takes, areas included; 0 if the shape is impossible.
   [[nodiscard]] static std::uint64_t bytes(const TableShape& shape) noexcept {
@@ -146,16 +109,16 @@ struct TaskTableLayout {
         shape.clients == 0 || shape.clients > TaskWord::kMaxClients || shape.max_input == 0 || shape.max_output == 0 ||
         shape.max_input > kMaxArea || shape.max_output > kMaxArea)
       return 0;
-    return TaskTableLayout(shape).end;
+    return TaskTableLayout(nullptr, shape).end;
   }
-  // Where the part at this offset, or a shared word, lies in this process.
+  // The part at this offset, or a shared word.
   template <class T>
-  [[nodiscard]] static T* at(void* table, std::uint64_t offset) noexcept {
-    return reinterpret_cast<T*>(static_cast<std::byte*>(table) + offset);
+  [[nodiscard]] T* at(std::uint64_t offset) const noexcept {
+    return reinterpret_cast<T*>(memory + offset);
   }
   template <class T>
-  [[nodiscard]] atomic<T>* word(void* table, SharedWord which) const noexcept {
-    return &at<Line<T>>(table, lines + static_cast<std::uint64_t>(which) * base::kCacheLine)->word;
+  [[nodiscard]] atomic<T>* word(SharedWord which) const noexcept {
+    return &at<Line<T>>(lines + static_cast<std::uint64_t>(which) * base::kCacheLine)->word;
   }
   static std::uint64_t words(std::uint32_t n) noexcept { return base::ceil_div(n, 64); }
   // Small tasks lie side by side. Large ones begin at a page, so that their pages can be given back, and end with a guard.
@@ -163,6 +126,36 @@ struct TaskTableLayout {
     return shape.max_input + shape.max_output <= kPage ? base::kCacheLine : kPage;
   }
 
+  [[nodiscard]] std::byte* input(std::uint32_t entry) const noexcept { return memory + areas + entry * area_bytes; }
+  [[nodiscard]] std::byte* output(std::uint32_t entry) const noexcept { return input(entry) + output_offset; }
+  // Calls `guard(address, bytes)` for each guard page, which lies between two areas and is not used.
+  template <class Guard>
+  void for_each_guard(Guard guard) const {
+    guard(memory + areas - kPage, kPage);
+    for (std::uint32_t i = 0; guarded && i < shape.entries; ++i) {
+      guard(output(i) - kPage, kPage);
+      guard(input(i) + area_bytes - kPage, kPage);
+    }
+  }
+  // Whether entries are so large that their pages are given back while they are free.
+  [[nodiscard]] bool has_large_areas() const noexcept { return area_bytes > 2 * kKeptBytes; }
+  // Each calls `purge(offset, bytes)`, from the table's beginning, for the pages that the entry may have used and need not
+  // keep. Pre: the caller has acquired it.
+  template <class Purge>
+  void purge_input(std::uint32_t entry, Purge purge) const {
+    purge_area(areas + entry * area_bytes, shape.max_input, purge);
+  }
+  template <class Purge>
+  void purge_output(std::uint32_t entry, Purge purge) const {
+    purge_area(areas + entry * area_bytes + output_offset, shape.max_output, purge);
+  }
+  template <class Purge>
+  static void purge_area(std::uint64_t begin, std::uint64_t most, Purge purge) {
+    if (most > kKeptBytes) purge(begin + kKeptBytes, base::align_up(most, kPage) - kKeptBytes);
+  }
+
+  std::byte* memory;
+  TableShape shape;
   std::uint64_t free, ready, submitted, sleeping, lines, clients, workers, entries, areas;
   bool guarded;
   std::uint64_t output_offset, area_bytes, end;

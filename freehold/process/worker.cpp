@@ -53,9 +53,9 @@ Worker::Worker() noexcept : born_(now()) {
   prefer_to_be_killed();
   Table table(memory.data(), shape_);
   // A component that runs over its buffer, or over the table's end, meets these.
-  table.areas().for_each_guard([](std::byte* page, std::size_t bytes) { os::MappedFile::forbid(page, bytes); });
+  table.layout().for_each_guard([](std::byte* page, std::size_t bytes) { os::MappedFile::forbid(page, bytes); });
   if (slot_ >= table.shape().workers) return;
-  if (!table.enter(slot_, identity_of(0), epoch)) ::_exit(static_cast<int>(WorkerExit::kClosed));
+  if (!table.workers().enter(slot_, identity_of(0), epoch)) ::_exit(static_cast<int>(WorkerExit::kClosed));
   if (const char* const how = std::getenv(kConfineVariable); how != nullptr) {
     const char* part = "";
     if (const int error = confine(confinement_of(how), part); error != 0) {
@@ -77,7 +77,7 @@ bool Worker::hide_from_children(const SharedMemory& memory) noexcept {
 
 int Worker::run(freehold_component* component) noexcept {
   Table table(memory_.data(), shape_);
-  table.set_up(slot_, true);
+  table.workers().set_up(slot_, true);
   notify(kWakeupDescriptor);
   std::uint64_t tasks = 0;
   AdaptiveSpin spin;
@@ -97,18 +97,19 @@ int Worker::run(freehold_component* component) noexcept {
 }
 
 void Worker::run_task(Table& table, const Claim& claim, freehold_component* component) noexcept {
-  if (table.limit(claim.entry) != 0) table.began(claim, now());
+  auto& entry = table.entries()[claim.entry];
+  if (entry.limit.load(std::memory_order_relaxed) != 0) entry.began(now());
   std::size_t bytes = 0;
   const bool& original = *original_;
-  const int code = component(table.input(claim.entry), std::min(table.input_bytes(claim.entry), shape_.max_input),
-                             table.output(claim.entry), table.shape().max_output, &bytes);
+  const int code = component(table.layout().input(claim.entry), std::min(entry.input_bytes.load(), shape_.max_input),
+                             table.layout().output(claim.entry), table.shape().max_output, &bytes);
   if (!original) ::_exit(kForkedChild);  // a child of the component has returned, because its exec failed, say
   if (code != 0) {
     const Table::Retried retried = table.retry(claim, code, now());
     if (retried == Table::Retried::kRevoked) ::_exit(static_cast<int>(WorkerExit::kRevoked));
     if (retried == Table::Retried::kYes) {
-      table.count_ended(slot_);
-      return table.count_retried(slot_);
+      table.workers().count_ended(slot_);
+      return table.workers().count_retried(slot_);
     }
   }
   Failure failure;
@@ -117,7 +118,7 @@ void Worker::run_task(Table& table, const Claim& claim, freehold_component* comp
     failure = {FailureKind::kComponent, -1};          // it says that it has written beyond its buffer
   if (failure.kind != FailureKind::kNone) bytes = 0;  // a length beyond the output would be taken for damage
   if (!table.complete(claim, bytes, failure)) ::_exit(static_cast<int>(WorkerExit::kRevoked));
-  table.count_ended(slot_);
+  table.workers().count_ended(slot_);
 }
 
 // Returns the exit status if this was the last task, else 0.

@@ -10,7 +10,7 @@ int main(int argc, char** argv) {
   using namespace freehold::process;
   if (argc != 4) return 2;
   const SharedMemory memory = SharedMemory::attach(kTableDescriptor);
-  if (!memory.ok() || !Table::valid(memory.data(), memory.bytes())) return 3;
+  if (!memory.ok() || !Table::shape_of(memory.data(), memory.bytes())) return 3;
   SupervisorOptions how;
   how.command = {argv[2], argv[3]};
   how.max_workers = static_cast<unsigned>(std::atoi(argv[1]));

@@ -160,12 +160,12 @@ TEST_F(Process_Stress, WorkersKilledUnderLoad_EveryTaskDeliveredOnce) {
     EXPECT_EQ(stats.delivered, stats.submitted);
     const SupervisorStats workers = supervisor.stats();
     EXPECT_GT(workers.handed_on, 0u);
-    EXPECT_EQ(client.table().count(TaskState::kFree), 16u);
+    EXPECT_EQ(client.table().entries().count(TaskState::kFree), 16u);
     EXPECT_GT(workers.ended[static_cast<std::size_t>(ExitReason::kSignal)], kills / 4);
     std::printf("%llu tasks, %u kills, %llu handed on\n", static_cast<unsigned long long>(stats.delivered), kills,
                 static_cast<unsigned long long>(workers.handed_on));
     supervisor.stop();
-    client.table().check_invariants();
+    TableSupervision(client.table()).check_invariants();
     ::close(high_wakeup_fd);
   }
 }
@@ -203,7 +203,7 @@ TEST_F(Process_Stress, SupervisorsKilledUnderLoad_TheNextTakesOver) {
   }
   EXPECT_EQ(clients.wrong(), 0u);
   EXPECT_EQ(client.stats().submitted, clients.delivered());
-  EXPECT_EQ(client.table().count(TaskState::kFree), 16u);
+  EXPECT_EQ(client.table().entries().count(TaskState::kFree), 16u);
   std::printf("%llu tasks, %u supervisors\n", static_cast<unsigned long long>(clients.delivered()), kills + 1);
   memory = SharedMemory();
   ::close(wakeup_fd);

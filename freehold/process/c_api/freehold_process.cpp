@@ -43,8 +43,8 @@ struct freehold_process_pool {
     if (!attached->ok()) return stats;
     freehold::process::Client& client = attached->client();
     stats.tasks = client.stats();
-    stats.waiting = client.table().waiting();
-    stats.running = client.table().count(freehold::process::TaskState::kRunning);
+    stats.waiting = client.table().entries().waiting();
+    stats.running = client.table().entries().count(freehold::process::TaskState::kRunning);
     stats.max_open_tasks = client.table().shape().entries;
     return stats;
   }

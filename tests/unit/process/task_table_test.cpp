@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The table's words and layout, in one thread; what threads and crashes do to it is tests/model/task_table_model.cpp's.
-#include "freehold/process/task_table.hpp"
+#include "freehold/process/table_supervision.hpp"
 
 #include <gtest/gtest.h>
 
@@ -38,10 +38,10 @@ TEST_F(TaskTable_Unit, Shapes_ImpossibleOnesAreRefused) {
 }
 TEST_F(TaskTable_Unit, Header_OtherVersionOrSize_NotValid) {
   make({});
-  EXPECT_TRUE(Table::valid(memory_.data(), memory_.bytes()));
-  EXPECT_FALSE(Table::valid(memory_.data(), memory_.bytes() - 4096));
+  EXPECT_TRUE(Table::shape_of(memory_.data(), memory_.bytes()));
+  EXPECT_FALSE(Table::shape_of(memory_.data(), memory_.bytes() - 4096));
   ++static_cast<char*>(memory_.data())[8];
-  EXPECT_FALSE(Table::valid(memory_.data(), memory_.bytes()));
+  EXPECT_FALSE(Table::shape_of(memory_.data(), memory_.bytes()));
 }
 TEST_F(TaskTable_Unit, MemoryThatIsNoTable_NeitherShapeNorVersion) {
   make({});
@@ -51,7 +51,7 @@ TEST_F(TaskTable_Unit, MemoryThatIsNoTable_NeitherShapeNorVersion) {
   ++static_cast<char*>(memory_.data())[0];
   EXPECT_FALSE(Table::version_of(memory_.data(), memory_.bytes()));
 }
-TEST_F(TaskTable_Unit, Claims_TheHigherPriorityFirst_TheOldestOfEquals) {
+TEST_F(TaskTable_Unit, Claims_TheHigherPriorityFirst_TheOldestOfEquals_AfterADeathToo) {
   make({.entries = 200, .max_input = 64, .max_output = 64});
   Table table(memory_.data());
   std::vector<Ticket> tickets;
@@ -65,6 +65,8 @@ TEST_F(TaskTable_Unit, Claims_TheHigherPriorityFirst_TheOldestOfEquals) {
     table.submit(tickets[i], 0, 1, TaskParameters{.priority = static_cast<Priority>(priority), .submitted = time});
     expected[priority].push_back(i);
   }
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(table.try_claim(1));
+  TableSupervision(table).recover_worker(1, {FailureKind::kSignal, 9}, 3);
   for (unsigned priority = 0; priority < kPriorities; ++priority)
     for (const std::uint32_t entry : expected[priority]) {
       const std::optional<Claim> claim = table.try_claim(0);
@@ -109,15 +111,15 @@ TEST_F(TaskTable_Unit, LargeAreas_EachEndsWithAGuardPage) {
     make({.entries = kEntries, .max_input = input, .max_output = output});
     Table table(memory_.data());
     std::set<const std::byte*> guards;
-    table.areas().for_each_guard([&](const std::byte* page, std::size_t bytes) {
+    table.layout().for_each_guard([&](const std::byte* page, std::size_t bytes) {
       EXPECT_EQ(bytes, kPage);
       EXPECT_TRUE(guards.insert(page).second);
     });
     const bool large = input + output > kPage;
     ASSERT_EQ(guards.size(), large ? 1 + 2 * kEntries : 1u) << input << ", " << output;
     for (std::uint32_t i = 0; large && i < kEntries; ++i) {
-      const auto* const in = reinterpret_cast<const std::byte*>(table.input(i));
-      const auto* const out = reinterpret_cast<const std::byte*>(table.output(i));
+      const auto* const in = reinterpret_cast<const std::byte*>(table.layout().input(i));
+      const auto* const out = reinterpret_cast<const std::byte*>(table.layout().output(i));
       const auto behind_input = guards.lower_bound(in + input), behind_output = guards.lower_bound(out + output);
       ASSERT_TRUE(behind_input != guards.end() && behind_output != guards.end());
       EXPECT_EQ(*behind_input + kPage, out);
@@ -163,46 +165,44 @@ TEST_F(TaskTable_Unit, TableUnlikeWhatTheSupervisorKnows_DamageAndWhere) {
   constexpr unsigned kWorkers = 3;
   make({.entries = 2, .workers = kWorkers, .max_input = 8, .max_output = 8});
   Table table(memory_.data());
+  TableSupervision supervision(table);
   const auto damage = [&](Known known) {
-    const char* const found = table.find_damage(known);
+    const char* const found = supervision.find_damage(known);
     return std::string(found != nullptr ? found : "");
   };
   EXPECT_EQ(damage({}), "");
   EXPECT_EQ(damage({.is_closed = true, .asked = {}}), "whether it is closed");
   EXPECT_EQ(damage({.of_epoch = 1, .asked = {}}), "its epoch");
-  table.close();
+  supervision.close();
   EXPECT_EQ(damage({}), "whether it is closed");
   EXPECT_EQ(damage({.is_closed = true, .asked = {}}), "");
-  make({.entries = 2, .workers = kWorkers, .max_input = 8, .max_output = 8});
-  Table other(memory_.data());
-  const auto damage_of = [&](Known known) {
-    const char* const found = other.find_damage(known);
-    return std::string(found != nullptr ? found : "");
-  };
-  other.submit(*other.try_acquire(0), 0, 1);
-  EXPECT_EQ(damage_of({.connected = false, .asked = {}}), "a task's client");
-  const Claim claim = *other.try_claim(kWorkers - 1);
-  EXPECT_EQ(damage_of({}), "");
-  EXPECT_EQ(damage_of({.lives = false, .asked = {}}), "a task's worker");
-  EXPECT_EQ(damage_of({.runs_another = true, .asked = {}}), "a task's worker");
-  ASSERT_TRUE(other.complete(claim, 0));
-  ASSERT_TRUE(other.drop({claim.entry, claim.word.generation()}));
-  other.submit(*other.try_acquire(0), 0, 1);
-  ASSERT_TRUE(other.try_claim(kWorkers));
-  EXPECT_EQ(damage_of({}), "a task's worker");
+  supervision.reset(1, 0);
+  EXPECT_EQ(damage({}), "");
+  table.submit(*table.try_acquire(0), 0, 1);
+  EXPECT_EQ(damage({.connected = false, .asked = {}}), "a task's client");
+  const Claim claim = *table.try_claim(kWorkers - 1);
+  EXPECT_EQ(damage({}), "");
+  EXPECT_EQ(damage({.lives = false, .asked = {}}), "a task's worker");
+  EXPECT_EQ(damage({.runs_another = true, .asked = {}}), "a task's worker");
+  ASSERT_TRUE(table.complete(claim, 0));
+  ASSERT_TRUE(table.drop({claim.entry, claim.word.generation()}));
+  table.submit(*table.try_acquire(0), 0, 1);
+  ASSERT_TRUE(table.try_claim(kWorkers));
+  EXPECT_EQ(damage({}), "a task's worker");
 }
 // A bit beyond the entries or the workers, in whichever word: it is found, and until then no index leaves the table.
 TEST_F(TaskTable_Unit, BitsBeyondTheShape_DamageAndNoEntryOfThem) {
   constexpr std::uint32_t kEntries = 2;
   make({.entries = kEntries, .workers = 3, .max_input = 8, .max_output = 8});
   Table table(memory_.data());
+  TableSupervision supervision(table);
   Known known;
-  const auto* const areas = reinterpret_cast<std::uint64_t*>(table.input(0));
+  const auto* const areas = reinterpret_cast<std::uint64_t*>(table.layout().input(0));
   int found = 0;
   for (auto* word = static_cast<std::uint64_t*>(memory_.data()); word < areas; ++word) {
     constexpr std::uint64_t kBeyond = std::uint64_t{1} << 63;
     *word |= kBeyond;
-    const char* const damage = table.find_damage(known);
+    const char* const damage = supervision.find_damage(known);
     const bool in_bits = damage != nullptr && std::string_view(damage) == "its bits";
     if (in_bits) {
       ++found;
@@ -210,7 +210,7 @@ TEST_F(TaskTable_Unit, BitsBeyondTheShape_DamageAndNoEntryOfThem) {
       ASSERT_TRUE(ticket && ticket->entry < kEntries);
       table.submit(*ticket, 0, 1);
       *word |= kBeyond;
-      table.help_stuck([](std::uint32_t, TaskWord) { return true; });
+      supervision.help_stuck([](std::uint32_t, TaskWord) { return true; });
       const std::optional<Claim> claim = table.try_claim(0);
       ASSERT_TRUE(claim && claim->entry < kEntries);
       ASSERT_TRUE(table.complete(*claim, 0));
@@ -219,17 +219,18 @@ TEST_F(TaskTable_Unit, BitsBeyondTheShape_DamageAndNoEntryOfThem) {
     *word &= ~kBeyond;
   }
   EXPECT_EQ(found, 2 + static_cast<int>(kPriorities)) << "free, ready of each priority, asleep";
-  EXPECT_EQ(table.find_damage(known), nullptr);
+  EXPECT_EQ(supervision.find_damage(known), nullptr);
 }
 // A client's number that was overwritten is compared with the shape before anybody looks that client up.
 TEST_F(TaskTable_Unit, TaskOfAClientBeyondTheShape_DamageAndNobodyAsksForIt) {
   constexpr std::uint32_t kClients = 4;
   make({.entries = 2, .clients = kClients, .max_input = 8, .max_output = 8});
   Table table(memory_.data());
+  TableSupervision supervision(table);
   for (const unsigned client : {kClients - 1, kClients, 1000u}) {
     Known known;
     const Ticket ticket = *table.try_acquire(client);
-    EXPECT_EQ(table.find_damage(known) != nullptr, client >= kClients) << client;
+    EXPECT_EQ(supervision.find_damage(known) != nullptr, client >= kClients) << client;
     EXPECT_EQ(known.asked, client < kClients ? std::set{client} : std::set<unsigned>{});
     ASSERT_TRUE(table.drop(ticket));
   }

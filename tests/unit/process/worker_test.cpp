@@ -94,7 +94,7 @@ TEST(WorkerProgram, NoTableOrAnother_EndsBeforeItsComponentRuns) {
     EXPECT_EQ(ended.printed.find("of another version of Freehold, or its table is damaged") != std::string::npos,
               one.end == WorkerExit::kNoTable)
         << one.what << ": " << ended.printed;
-    for (unsigned slot = 0; slot < kWorkers; ++slot) EXPECT_FALSE(table.is_up(slot)) << one.what;
+    for (unsigned slot = 0; slot < kWorkers; ++slot) EXPECT_FALSE(table.workers().is_up(slot)) << one.what;
   }
   ::close(not_sealed);
 }
