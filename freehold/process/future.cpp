@@ -9,8 +9,7 @@
 #include "freehold/process/client.hpp"
 #include "freehold/process/process_info.hpp"
 #include "freehold/process/spin.hpp"
-#include "freehold/process/wait_time.hpp"
-#include "freehold/process/wakeup.hpp"
+#include "freehold/process/worker_protocol.hpp"
 
 namespace freehold::process {
 namespace {

@@ -19,7 +19,6 @@
 #include "freehold/process/histogram.hpp"
 #include "freehold/process/process_info.hpp"
 #include "freehold/process/signals.hpp"
-#include "freehold/process/wait_time.hpp"
 
 namespace freehold {
 

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "freehold/process/process_info.hpp"
 
+#include <poll.h>
+#include <signal.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -9,6 +13,7 @@
 
 #include "freehold/os/cgroup_files.hpp"
 #include "freehold/os/pages.hpp"
+#include "freehold/os/process_handle.hpp"
 
 namespace freehold::process {
 namespace {
@@ -79,6 +84,22 @@ std::uint64_t identity_of(int pid) noexcept {
   for (int field = 2; at != nullptr && field < 22; ++field) at = std::strchr(at + 1, ' ');
   if (at == nullptr) return 0;
   return std::strtoull(file.text, nullptr, 10) | std::strtoull(at, nullptr, 10) << 22;
+}
+
+void kill_with_children(int pid, int pidfd) noexcept {
+  kill_children(pid);
+  os::signal_process(pidfd, SIGKILL);
+}
+void kill_children(int pid) noexcept { ::kill(-pid, SIGKILL); }
+
+bool has_died(int pidfd) noexcept {
+  pollfd dead{pidfd, POLLIN, 0};
+  return ::poll(&dead, 1, 0) == 1;
+}
+void wait_for_death(int pidfd) noexcept {
+  pollfd dead{pidfd, POLLIN, 0};
+  while (::poll(&dead, 1, -1) < 0 && errno == EINTR) {
+  }
 }
 
 }  // namespace freehold::process

@@ -1,13 +1,31 @@
 // SPDX-License-Identifier: MIT
 // Facts about processes that the supervisor and its workers ask the system for: the shared clock, memory, CPU time,
-// identity. Any thread. Cost: now() is a vDSO call; each of the others reads one file of /proc.
+// identity; and how a worker's process is ended. Any thread. Cost: now() is a vDSO call; other facts read one file of /proc.
 #pragma once
+#include <algorithm>
 #include <cstdint>
+
+#include "freehold/process/task.hpp"
+#include "freehold/sync/atomics.hpp"
 
 namespace freehold::process {
 
 // Nanoseconds of the clock that all processes share (CLOCK_MONOTONIC).
 [[nodiscard]] std::uint64_t now() noexcept;
+// A duration of the public interface on that clock. 0 and kNoLimit mean no limit.
+[[nodiscard]] constexpr std::uint64_t nanoseconds_of(Nanoseconds time) noexcept {
+  return time == kNoLimit ? 0 : static_cast<std::uint64_t>(std::max<std::int64_t>(time.count(), 0));
+}
+// When a wait of so long ends; kForever if never.
+[[nodiscard]] inline std::uint64_t deadline_of(Nanoseconds time) noexcept {
+  return time == kNoLimit ? sync::kForever : now() + nanoseconds_of(time);
+}
+// How long it is until then; kForever if for ever, 0 if it is past.
+[[nodiscard]] inline std::uint64_t left_until(std::uint64_t end) noexcept {
+  if (end == sync::kForever) return sync::kForever;
+  const std::uint64_t time = now();
+  return time < end ? end - time : 0;
+}
 // Bytes that a process holds in memory for itself, without the table, libraries and mapped files (/proc/<pid>/statm); 0 if
 // unknown. pid 0: this process.
 [[nodiscard]] std::uint64_t own_resident_bytes(int pid) noexcept;
@@ -19,5 +37,13 @@ namespace freehold::process {
 // A process by its number (the lower 22 bits) and its start time, so that a reused number is noticed; 0 if there is none.
 [[nodiscard]] std::uint64_t identity_of(int pid) noexcept;
 [[nodiscard]] constexpr int pid_of(std::uint64_t identity) noexcept { return static_cast<int>(identity & ((1u << 22) - 1)); }
+
+// Kills a worker by its descriptor, and by its number the group of its children. The descriptor is never another process's.
+// Pre: the worker was not reaped, so its number is not used again.
+void kill_with_children(int pid, int pidfd) noexcept;
+// Kills the children of a worker that has ended. Pre: as above.
+void kill_children(int pid) noexcept;
+[[nodiscard]] bool has_died(int pidfd) noexcept;
+void wait_for_death(int pidfd) noexcept;
 
 }  // namespace freehold::process

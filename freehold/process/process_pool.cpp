@@ -15,9 +15,9 @@
 
 #include "freehold/os/cpu.hpp"
 #include "freehold/process/client.hpp"
+#include "freehold/process/process_info.hpp"
 #include "freehold/process/supervisor.hpp"
-#include "freehold/process/wait_time.hpp"
-#include "freehold/process/wakeup.hpp"
+#include "freehold/process/worker_protocol.hpp"
 
 namespace freehold {
 

@@ -11,11 +11,11 @@
 #include <ctime>
 #include <utility>
 
+#include "freehold/os/process_handle.hpp"
 #include "freehold/process/client.hpp"
 #include "freehold/process/process_info.hpp"
 #include "freehold/process/signals.hpp"
-#include "freehold/process/wakeup.hpp"
-#include "freehold/process/worker_process.hpp"
+#include "freehold/process/worker_protocol.hpp"
 
 namespace freehold::process {
 

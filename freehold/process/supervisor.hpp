@@ -39,7 +39,7 @@
 #include <string>
 #include <vector>
 
-#include "freehold/process/confine.hpp"
+#include "freehold/process/confinement.hpp"
 #include "freehold/process/memory_groups.hpp"
 #include "freehold/process/pool_events.hpp"
 #include "freehold/process/pool_stats.hpp"

@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "freehold/os/child_environment.hpp"
+#include "freehold/os/process_handle.hpp"
 #include "freehold/process/process_info.hpp"
-#include "freehold/process/worker_process.hpp"
 
 namespace freehold::process {
 namespace {

@@ -14,10 +14,10 @@
 
 #include "freehold/os/mapped_file.hpp"
 #include "freehold/os/pages.hpp"
-#include "freehold/process/confine.hpp"
+#include "freehold/process/confinement.hpp"
 #include "freehold/process/process_info.hpp"
 #include "freehold/process/spin.hpp"
-#include "freehold/process/wakeup.hpp"
+#include "freehold/process/worker_protocol.hpp"
 
 namespace freehold::process {
 

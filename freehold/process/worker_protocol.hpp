@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The agreement between a supervisor and the workers that it starts: descriptors, the environment variable, limits, exit
-// statuses.
+// The agreement between a supervisor and the workers that it starts: descriptors, the wakeup, the environment variable,
+// limits, exit statuses. Any thread.
 #pragma once
 #include <cstdint>
 
@@ -10,6 +10,13 @@ namespace freehold::process {
 inline constexpr int kTableDescriptor = 3, kWakeupDescriptor = 4, kLowestPoolDescriptor = 10;
 // Moves a descriptor above those of a worker, closed on exec. Returns -1 and errno, also for -1.
 [[nodiscard]] int above_worker_descriptors(int fd) noexcept;
+
+// The wakeup eventfd of a pool: clients notify it when the supervisor has to look at the table, and the supervisor polls it.
+// Workers inherit it, and attached clients get it. open_wakeup() returns -1 and errno.
+[[nodiscard]] int open_wakeup() noexcept;
+void notify(int wakeup_fd) noexcept;
+// Makes it unreadable until the next notify().
+void drain_wakeup(int wakeup_fd) noexcept;
 
 // The variable that carries the worker's slot, its supervisor and its limits.
 inline constexpr const char* kWorkerVariable = "FREEHOLD_WORKER";

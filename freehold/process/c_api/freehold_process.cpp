@@ -15,8 +15,8 @@
 
 #include "freehold/base/sized_struct.hpp"
 #include "freehold/process/attached_client.hpp"
+#include "freehold/process/process_info.hpp"
 #include "freehold/process/process_pool.hpp"
-#include "freehold/process/wait_time.hpp"
 #include "freehold/process/worker.hpp"
 
 #define FREEHOLD_PROCESS_EXPORT extern "C" __attribute__((visibility("default")))

@@ -12,7 +12,7 @@
 #include <cstdio>
 #include <string>
 
-#include "freehold/process/confine.hpp"
+#include "freehold/process/confinement.hpp"
 #include "freehold/process/process_info.hpp"
 #include "freehold/process/shared_memory.hpp"
 #include "freehold/process/task_table.hpp"

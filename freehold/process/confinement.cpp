@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "freehold/process/confine.hpp"
+#include "freehold/process/confinement.hpp"
 
 #include <sstream>
 
