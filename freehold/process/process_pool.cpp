@@ -89,66 +89,49 @@ std::string absolute(const std::string& path) {
   return none ? path : full.string();
 }
 
-std::vector<std::string> worker_command(const ProcessPoolOptions& options, const char* header) {
-  std::vector<std::string> command = options.command;
+// The options with everything that has a default.
+ProcessPoolOptions completed(ProcessPoolOptions options, const char* header) {
+  std::vector<std::string>& command = options.command;
   if (command.empty() && !options.component.empty())
     command = {options.worker_program.empty() ? find_worker_program(header) : options.worker_program,
                absolute(options.component)};
   if (!command.empty() && command[0].find('/') != std::string::npos) command[0] = absolute(command[0]);
-  return command;
-}
-
-SupervisorOptions supervisor_options(const ProcessPoolOptions& options, const char* header) {
-  SupervisorOptions made;
-  made.command = worker_command(options, header);
-  made.max_workers =
-      std::min(options.max_workers != 0 ? options.max_workers : 2 * os::usable_cpus().cpus, TaskWord::kMaxWorkers);
-  made.min_workers = options.min_workers;
-  made.attempts = std::clamp(options.max_attempts, 1u, TaskWord::kMaxAttempts);
-  made.log = options.log;
-  made.keep_standard_error = options.keep_standard_error;
-  made.load_limit = nanoseconds_of(options.load_timeout);
-  made.limits = {.idle = nanoseconds_of(options.idle_timeout),
-                 .max_age = nanoseconds_of(options.max_age),
-                 .max_tasks = options.max_tasks,
-                 .max_rss = options.max_rss_bytes};
-  made.kill_rss = options.kill_rss_bytes;
-  made.memory_cgroup = options.memory_cgroup;
-  made.confinement = options.confinement;
-  for (std::vector<std::string>* paths : {&made.confinement.readable, &made.confinement.writable})
+  if (options.max_workers == 0) options.max_workers = 2 * os::usable_cpus().cpus;
+  options.max_workers = std::min(options.max_workers, TaskWord::kMaxWorkers);
+  options.max_attempts = std::clamp(options.max_attempts, 1u, TaskWord::kMaxAttempts);
+  for (std::vector<std::string>* paths : {&options.confinement.readable, &options.confinement.writable})
     for (std::string& path : *paths) path = absolute(path);
-  if (!options.component.empty()) made.confinement.readable.push_back(absolute(options.component));
-  return made;
+  if (!options.component.empty()) options.confinement.readable.push_back(absolute(options.component));
+  return options;
 }
 
 // Why a pool with these options cannot be; empty if it can.
-std::string wrong_with(const SupervisorOptions& options, const TableShape& shape) {
+std::string wrong_with(const ProcessPoolOptions& options, const TableShape& shape) {
   if (options.command.empty()) return "neither a component nor a command";
   if (Table::bytes(shape) == 0) return "a table of that shape cannot be";
-  if (!options.memory_cgroup.empty() && options.kill_rss == 0) return "memory_cgroup needs kill_rss_bytes";
+  if (!options.memory_cgroup.empty() && options.kill_rss_bytes == 0) return "memory_cgroup needs kill_rss_bytes";
   return "";
 }
 
 }  // namespace
 
-ProcessPool::ProcessPool(const ProcessPoolOptions& options, const char* header) {
+ProcessPool::ProcessPool(const ProcessPoolOptions& given, const char* header) {
+  ProcessPoolOptions options = completed(given, header);
   defaults_.run_timeout = options.run_timeout;
   defaults_.retry = options.retry;
-  SupervisorOptions supervision = supervisor_options(options, header);
   const TableShape shape{.entries = options.max_open_tasks,
-                         .workers = supervision.max_workers,
+                         .workers = options.max_workers,
                          .clients = std::min(options.max_clients, TaskWord::kMaxClients - 1) + 1,
                          .max_input = options.max_input_bytes,
                          .max_output = options.max_output_bytes};
-  setup_error_ = wrong_with(supervision, shape);
+  setup_error_ = wrong_with(options, shape);
   if (!setup_error_.empty()) return;
   memory_ = SharedMemory::create("freehold tasks", Table::bytes(shape));
   if (memory_.ok()) wakeup_fd_ = open_wakeup();
   if (wakeup_fd_ >= 0) {
     Table::create(memory_.data(), shape);
     client_ = std::make_unique<Client>(memory_, 0, wakeup_fd_);
-    supervision.local_client = client_.get();
-    supervisor_ = std::make_unique<Supervisor>(memory_, wakeup_fd_, std::move(supervision));
+    supervisor_ = std::make_unique<Supervisor>(memory_, wakeup_fd_, std::move(options), client_.get());
     setup_error_ = supervisor_->setup_error();
     if (setup_error_.empty() && supervisor_->start()) return;
     supervisor_.reset();

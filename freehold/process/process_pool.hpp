@@ -150,7 +150,7 @@ class ProcessPool {
   [[nodiscard]] std::vector<int> worker_pids() const;
 
  private:
-  ProcessPool(const ProcessPoolOptions& options, const char* header);
+  ProcessPool(const ProcessPoolOptions& given, const char* header);
   [[nodiscard]] bool accepts() const noexcept;
 
   std::string setup_error_;

@@ -19,14 +19,18 @@
 
 namespace freehold::process {
 
-Supervisor::Supervisor(const SharedMemory& memory, int wakeup_fd, SupervisorOptions options)
-    : memory_(memory), table_(memory.data()), wakeup_fd_(wakeup_fd), options_(std::move(options)) {
+Supervisor::Supervisor(const SharedMemory& memory, int wakeup_fd, ProcessPoolOptions options, Client* local_client)
+    : memory_(memory),
+      table_(memory.data()),
+      wakeup_fd_(wakeup_fd),
+      options_(std::move(options)),
+      local_client_(local_client) {
   slots_ = std::make_unique<Slot[]>(table_.shape().workers);
   observed_.resize(table_.shape().entries);
   sockets_.assign(table_.shape().clients, -1);
   if (!options_.memory_cgroup.empty()) {
     // The kernel counts a task's area in the table for the worker that uses it first; it is not the worker's own memory.
-    const std::uint64_t limit = options_.kill_rss + table_.layout().area_bytes;
+    const std::uint64_t limit = options_.kill_rss_bytes + table_.layout().area_bytes;
     groups_ = std::make_unique<MemoryGroups>(options_.memory_cgroup, table_.shape().workers, limit);
   }
 }
@@ -120,7 +124,7 @@ void Supervisor::take_over() noexcept {
 bool Supervisor::may_sleep(std::uint64_t time) noexcept {
   std::uint64_t ended = 0;
   for (unsigned slot = 0; slot < table_.shape().workers; ++slot) ended += table_.workers().ended(slot);
-  if (std::exchange(ended_in_all_, ended) != ended) no_sleep_before_ = time + options_.tick;
+  if (std::exchange(ended_in_all_, ended) != ended) no_sleep_before_ = time + kTick;
   return time >= no_sleep_before_ && starting() == 0;
 }
 
@@ -134,7 +138,7 @@ void Supervisor::wait(std::uint64_t time) {
     static_cast<void>(unchanged_since(entry, word, time));
     return !observed_[entry].helped;
   };
-  std::uint64_t sleep = may_sleep(time) && supervision_.prepare_idle(open) ? sync::kForever : options_.tick;
+  std::uint64_t sleep = may_sleep(time) && supervision_.prepare_idle(open) ? sync::kForever : kTick;
   sleep = std::min(sleep, next_purge);
   if (not_before_ > time) sleep = std::min(sleep, not_before_ - time);
   const int milliseconds = sleep == sync::kForever ? -1 : static_cast<int>(sleep / 1'000'000 + 1);
@@ -200,7 +204,7 @@ void Supervisor::report(const PoolEvent& event) {
 
 void Supervisor::shut_down() {
   supervision_.close();
-  wait_until_dead(now() + options_.grace);
+  wait_until_dead(now() + kGrace);
   supervision_.fail_ready({FailureKind::kNoWorker, 0});
   for (unsigned slot = 1; slot < sockets_.size(); ++slot)
     if (sockets_[slot] >= 0) ::close(std::exchange(sockets_[slot], -1));

@@ -16,7 +16,7 @@
 // Workers are started by posix_spawn (vfork and exec), with the table, the wakeup eventfd and nothing else open, with
 // default signal dispositions, and in a process group of their own, so that Ctrl-C of a terminal reaches the client only.
 //
-// While tasks wait or run, the supervisor checks them every `tick`; with no task it sleeps until it is notified of one. A
+// While tasks wait or run, the supervisor checks them every kTick; with no task it sleeps until it is notified of one. A
 // task that still waits at the next check is published again: the worker that was woken for it may have been stopped.
 //
 // Damage: a component that writes wildly may write into the table. The supervisor checks for impossible values at every
@@ -24,8 +24,8 @@
 // fails with kCorrupt.
 //
 // Start failures: after a worker that dies without a task, and without ever having ended one, the next one starts after 1
-// ms, 2 ms, 4 ms ... 1 s (the first two at once). The table is broken if no worker lives and `start_failures` in a row did
-// not come up, for `start_timeout` if workers came up before or the system was short of something. Then broken() says why,
+// ms, 2 ms, 4 ms ... 1 s (the first two at once). The table is broken if no worker lives and kStartFailures in a row did
+// not come up, for kStartTimeout if workers came up before or the system was short of something. Then broken() says why,
 // and all waiting tasks fail. The supervisor goes on trying, and the first worker that comes up mends it.
 #pragma once
 #include <pthread.h>
@@ -33,50 +33,23 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
-#include "freehold/process/confinement.hpp"
 #include "freehold/process/memory_groups.hpp"
-#include "freehold/process/pool_events.hpp"
-#include "freehold/process/pool_stats.hpp"
-#include "freehold/process/shared_memory.hpp"
+#include "freehold/process/process_pool.hpp"
 #include "freehold/process/table_supervision.hpp"
 #include "freehold/process/worker_protocol.hpp"
 
 namespace freehold::process {
 
-class Client;
-
-struct SupervisorOptions {
-  std::vector<std::string> command;  // of the worker program
-  unsigned min_workers = 0;          // kept even when there is no work
-  unsigned max_workers = 1;
-  unsigned attempts = 3;                        // of one task, when its workers die
-  unsigned start_failures = 5;                  // in a row, see above
-  std::uint64_t start_timeout = 5'000'000'000;  // nanoseconds, see above
-  std::uint64_t load_limit = 0;                 // nanoseconds: a worker that is not up by then is killed; 0: none
-  WorkerLimits limits;
-  Confinement confinement{};    // of the workers
-  std::string memory_cgroup{};  // with kill_rss: a folder in which each worker gets a group of its own, memory_groups.hpp
-  // Called by the supervisor's thread; must return soon. Without it only damage is reported, on standard error.
-  std::function<void(const PoolEvent&)> log;
-  // Workers' standard error goes through the supervisor, which passes it on and keeps its last lines.
-  bool keep_standard_error = false;
-  Client* local_client = nullptr;             // of this process, in slot 0; outlives the supervisor
-  std::uint64_t kill_rss = 0;                 // bytes: a worker above it is killed in the middle of its task; 0: none
-  std::uint64_t tick = 10'000'000;            // nanoseconds between two checks of deadlines and memory
-  std::uint64_t purge_delay = 1'000'000'000;  // nanoseconds for which an entry is free before its pages are given back
-  std::uint64_t grace = 1'000'000'000;        // nanoseconds that a task may go on for when the pool ends
-};
-
 class Supervisor {
  public:
-  // Pre: `memory` is a valid table and outlives the supervisor; `wakeup_fd` is an eventfd that clients notify.
-  Supervisor(const SharedMemory& memory, int wakeup_fd, SupervisorOptions options);
+  // Pre: `memory` is a valid table and outlives the supervisor; `wakeup_fd` is an eventfd that clients notify; the options'
+  // command, max_workers and max_attempts are set. `local_client`: of this process, in slot 0; outlives the supervisor.
+  Supervisor(const SharedMemory& memory, int wakeup_fd, ProcessPoolOptions options, Client* local_client = nullptr);
   ~Supervisor();
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
@@ -122,6 +95,13 @@ class Supervisor {
     std::uint32_t overdue_entry = 0;
     std::uint64_t overdue_since = 0, overdue_cpu_wait = 0;
   };
+  // Nanoseconds between two checks of deadlines and memory; for which an entry is free before its pages are given back; that
+  // a task may go on for when the pool ends.
+  static constexpr std::uint64_t kTick = 10'000'000, kPurgeDelay = 1'000'000'000, kGrace = 1'000'000'000;
+  // Workers in a row that did not come up, and for how long, until the table is broken.
+  static constexpr unsigned kStartFailures = 5;
+  static constexpr std::uint64_t kStartTimeout = 5'000'000'000;
+
   // How a worker's process ended.
   struct EndedWorker {
     int pid, status;
@@ -187,7 +167,8 @@ class Supervisor {
   Table table_;
   TableSupervision<sync::NativeAtomics> supervision_{table_};
   const int wakeup_fd_;
-  const SupervisorOptions options_;
+  const ProcessPoolOptions options_;
+  Client* const local_client_;
   std::unique_ptr<Slot[]> slots_;
   std::unique_ptr<MemoryGroups> groups_;  // null: the supervisor checks resident memory itself
   std::vector<Observation> observed_;     // the supervisor's thread only

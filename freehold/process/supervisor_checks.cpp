@@ -80,32 +80,33 @@ bool Supervisor::has_had_cpu_time(const Claim& claim, std::uint64_t time, std::u
 }
 
 void Supervisor::kill_large(std::uint64_t time) noexcept {
-  if (options_.kill_rss == 0 || groups_ || time - last_memory_check_ < options_.tick) return;
+  if (options_.kill_rss_bytes == 0 || groups_ || time - last_memory_check_ < kTick) return;
   last_memory_check_ = time;
   for (unsigned slot = 0; slot < table_.shape().workers; ++slot) {
     const int pid = slots_[slot].pid.load(std::memory_order_relaxed);
-    if (pid == 0 || own_resident_bytes(pid) <= options_.kill_rss) continue;
+    if (pid == 0 || own_resident_bytes(pid) <= options_.kill_rss_bytes) continue;
     const std::optional<Claim> claim = table_.entries().running(slot);
     if (claim && !claim->word.overdue() && !table_.entries().mark_for_kill(*claim))
       continue;  // it has just finished: not now
-    slots_[slot].kill_reason = {FailureKind::kMemory, static_cast<std::int32_t>(options_.kill_rss >> 20)};
+    slots_[slot].kill_reason = {FailureKind::kMemory, static_cast<std::int32_t>(options_.kill_rss_bytes >> 20)};
     kill(slot);
   }
 }
 
 void Supervisor::kill_hung_starts(std::uint64_t time) noexcept {
-  for (unsigned slot = 0; options_.load_limit != 0 && slot < table_.shape().workers; ++slot) {
+  const std::uint64_t limit = nanoseconds_of(options_.load_timeout);
+  for (unsigned slot = 0; limit != 0 && slot < table_.shape().workers; ++slot) {
     Slot& worker = slots_[slot];
     if (worker.pid.load(std::memory_order_relaxed) == 0 || table_.workers().is_up(slot) || time <= worker.born) continue;
-    if (time - worker.born <= options_.load_limit) continue;
-    worker.kill_reason = {FailureKind::kDeadline, static_cast<std::int32_t>(options_.load_limit / 1'000'000)};
+    if (time - worker.born <= limit) continue;
+    worker.kill_reason = {FailureKind::kDeadline, static_cast<std::int32_t>(limit / 1'000'000)};
     kill(slot);
   }
 }
 
 void Supervisor::help_stuck_tasks(std::uint64_t time) noexcept {
   const auto stuck = [&](std::uint32_t entry, TaskWord word) {
-    const bool is_stuck = time - unchanged_since(entry, word, time) >= options_.tick;
+    const bool is_stuck = time - unchanged_since(entry, word, time) >= kTick;
     if (!word.is_over()) return is_stuck;
     // Once: a result may wait for its client for any time.
     return is_stuck && !std::exchange(observed_[entry].helped, true);
@@ -121,8 +122,8 @@ std::uint64_t Supervisor::purge(std::uint64_t time) {
     const TaskWord word = table_.entries().word(i);
     if (word.state() != TaskState::kFree || word.generation() == observed_[i].clean_generation) continue;
     const std::uint64_t free_for = time - unchanged_since(i, word, time);
-    if (free_for < options_.purge_delay) {
-      next = std::min(next, options_.purge_delay - free_for);
+    if (free_for < kPurgeDelay) {
+      next = std::min(next, kPurgeDelay - free_for);
       continue;
     }
     const std::optional<Ticket> ticket = table_.try_acquire_entry(i, TaskWord::kPurger);
@@ -166,11 +167,11 @@ void Supervisor::look_for_damage(std::uint64_t time) {
       .own_epoch = epoch_,
       .is_live = [&](unsigned worker) { return slots_[worker].pid.load(std::memory_order_relaxed) != 0; },
       .is_connected = [&](unsigned client) { return client == 0 || sockets_[client] >= 0; },
-      .lasts = [&](std::uint32_t i, TaskWord word) { return time - unchanged_since(i, word, time) >= 2 * options_.tick; },
+      .lasts = [&](std::uint32_t i, TaskWord word) { return time - unchanged_since(i, word, time) >= 2 * kTick; },
       .asked = std::vector<bool>(table_.shape().workers)};
   const char* damaged = supervision_.find_damage(known);
   if (!note_retried(time) && damaged == nullptr) damaged = "a worker's counts";
-  const bool reported = options_.local_client != nullptr && options_.local_client->take_damage_suspicion();
+  const bool reported = local_client_ != nullptr && local_client_->take_damage_suspicion();
   if (damaged == nullptr && (reported || task_revoked_)) damaged = "a task's state";
   if (damaged != nullptr) reset_table(damaged);
 }

@@ -55,12 +55,13 @@ const char* meaning(WorkerExit status) noexcept {
 
 // The command line and the environment of a worker.
 struct WorkerProgram {
-  WorkerProgram(const SupervisorOptions& options, unsigned slot, std::uint32_t epoch) : words(options.command) {
-    const WorkerLimits& l = options.limits;
+  WorkerProgram(const ProcessPoolOptions& options, unsigned slot, std::uint32_t epoch) : words(options.command) {
     char text[256];
     std::snprintf(text, sizeof text, "%u %d %u %llu %llu %llu %llu", slot, ::getpid(), epoch,
-                  static_cast<unsigned long long>(l.idle), static_cast<unsigned long long>(l.max_age),
-                  static_cast<unsigned long long>(l.max_tasks), static_cast<unsigned long long>(l.max_rss));
+                  static_cast<unsigned long long>(nanoseconds_of(options.idle_timeout)),
+                  static_cast<unsigned long long>(nanoseconds_of(options.max_age)),
+                  static_cast<unsigned long long>(options.max_tasks),
+                  static_cast<unsigned long long>(options.max_rss_bytes));
     os::Variables set{{kWorkerVariable, text}};
     if (options.confinement.wanted()) set.emplace_back(kConfineVariable, text_of(options.confinement));
     variables = os::environment_with(set);
@@ -90,7 +91,7 @@ void Supervisor::start_workers(std::uint64_t time) {
   const unsigned most = std::min(options_.max_workers, table_.shape().workers);
   const bool is_waited_for = worker_wanted_.load(std::memory_order_relaxed) && !was_up_.load(std::memory_order_relaxed);
   const unsigned least = std::max(options_.min_workers, is_waited_for ? 1U : 0U);
-  if (time - doubled_at_ >= options_.tick && max_starting_ < most) {
+  if (time - doubled_at_ >= kTick && max_starting_ < most) {
     doubled_at_ = time;
     max_starting_ *= 2;
   }
@@ -208,9 +209,8 @@ void Supervisor::note_start_failure(const std::string& why, bool transient) {
 
 // Whether the next worker may come up, although the last ones did not.
 bool Supervisor::may_still_start(std::uint64_t time) const noexcept {
-  if (start_failures_ < options_.start_failures) return true;
-  return (was_up_.load(std::memory_order_relaxed) || failure_is_transient_) &&
-         time - failing_since_ < options_.start_timeout;
+  if (start_failures_ < kStartFailures) return true;
+  return (was_up_.load(std::memory_order_relaxed) || failure_is_transient_) && time - failing_since_ < kStartTimeout;
 }
 
 void Supervisor::note_ready_workers() noexcept {
@@ -293,7 +293,7 @@ Failure Supervisor::reason_of(unsigned slot, EndedWorker& ended) noexcept {
   }
   if (out_of_memory && !ended.exited && ended.status == SIGKILL) {
     ended.exit_reason = ExitReason::kMemory;
-    return {FailureKind::kMemory, static_cast<std::int32_t>(options_.kill_rss >> 20)};
+    return {FailureKind::kMemory, static_cast<std::int32_t>(options_.kill_rss_bytes >> 20)};
   }
   // Its task was taken from it, and not by the supervisor: a task that makes itself ready again would run for ever.
   if (ended.exited && status == WorkerExit::kRevoked) task_revoked_ = true;
@@ -322,7 +322,7 @@ void Supervisor::recover(unsigned slot, int pid, ExitReason exit_reason, Failure
               .text = {},
               .last_lines = slots_[slot].last_lines});
   };
-  supervision_.recover_worker(slot, reason, options_.attempts, told);
+  supervision_.recover_worker(slot, reason, options_.max_attempts, told);
 }
 
 // Passes on all that has arrived, and keeps the end of it.

@@ -11,10 +11,10 @@ int main(int argc, char** argv) {
   if (argc != 4) return 2;
   const SharedMemory memory = SharedMemory::attach(kTableDescriptor);
   if (!memory.ok() || !Table::shape_of(memory.data(), memory.bytes())) return 3;
-  SupervisorOptions how;
+  freehold::ProcessPoolOptions how;
   how.command = {argv[2], argv[3]};
   how.max_workers = static_cast<unsigned>(std::atoi(argv[1]));
-  how.attempts = TaskWord::kMaxAttempts;
+  how.max_attempts = TaskWord::kMaxAttempts;
   Supervisor(memory, kWakeupDescriptor, how).run();
   return 0;
 }

@@ -139,10 +139,10 @@ TEST_F(Process_Stress, WorkersKilledUnderLoad_EveryTaskDeliveredOnce) {
     const int wakeup_fd = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), high_wakeup_fd = ::fcntl(wakeup_fd, F_DUPFD_CLOEXEC, 10);
     ::close(wakeup_fd);
     Client client(memory, 0, high_wakeup_fd);
-    SupervisorOptions how;
+    ProcessPoolOptions how;
     how.command = {FREEHOLD_WORKER_PROGRAM, FREEHOLD_COMPONENT};
     how.max_workers = 3;
-    how.attempts = TaskWord::kMaxAttempts;
+    how.max_attempts = TaskWord::kMaxAttempts;
     Supervisor supervisor(memory, high_wakeup_fd, how);
     ASSERT_TRUE(supervisor.start());
     Clients clients(4, client);
