@@ -36,12 +36,12 @@ Callbacks& Client::callbacks() {
 Future Client::submit(Input task, const TaskOptions& options) noexcept {
   const std::span<const std::byte> input = task.bytes();
   if (input.size() > table_.shape().max_input) {
-    refused_.fetch_add(1, std::memory_order_relaxed);
+    counts_.count_refused();
     return Future(SubmitError::kTooLarge);
   }
   // A page that cannot be had is no error of a copy: the system kills.
   if (input.size() >= kCheckedBytes && available_memory() / 8 * 7 < input.size()) {
-    refused_.fetch_add(1, std::memory_order_relaxed);
+    counts_.count_refused();
     return Future(SubmitError::kNoMemory);
   }
   Draft draft = this->draft(options);
@@ -56,7 +56,7 @@ Draft Client::draft(const TaskOptions& options) noexcept {
   SubmitError error = gone ? SubmitError::kNoWorker : SubmitError::kFull;
   const std::optional<Ticket> ticket = gone ? std::nullopt : acquire(options.submit_timeout, error);
   if (ticket) return {EntryHandle(*this, *ticket, begun), options};
-  refused_.fetch_add(1, std::memory_order_relaxed);
+  counts_.count_refused();
   return Draft(error);
 }
 
@@ -190,23 +190,6 @@ void Client::release(Ticket ticket) noexcept {
     table_.layout().purge_output(ticket.entry, [&](std::uint64_t at, std::uint64_t bytes) { memory_.purge(at, bytes); });
   table_.drop(ticket);
   forget_entry();
-}
-
-void Client::count_delivered(std::uint64_t nanoseconds, bool has_output) noexcept {
-  if (!has_output) failed_.fetch_add(1, std::memory_order_relaxed);
-  latencies_.add(nanoseconds);
-}
-
-ClientStats Client::stats() const noexcept {
-  ClientStats stats;
-  stats.submitted = submitted_.load(std::memory_order_relaxed);
-  stats.failed = failed_.load(std::memory_order_relaxed);
-  stats.refused = refused_.load(std::memory_order_relaxed);
-  stats.delivered = latencies_.count();
-  stats.median = latencies_.percentile(0.5);
-  stats.p90 = latencies_.percentile(0.9);
-  stats.p99 = latencies_.percentile(0.99);
-  return stats;
 }
 
 }  // namespace freehold::process

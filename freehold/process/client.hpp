@@ -18,9 +18,8 @@
 #include <unordered_map>
 
 #include "freehold/process/future.hpp"
-#include "freehold/process/histogram.hpp"
-#include "freehold/process/pool_stats.hpp"
 #include "freehold/process/shared_memory.hpp"
+#include "freehold/process/task_counts.hpp"
 #include "freehold/process/task_table.hpp"
 
 namespace freehold::process {
@@ -71,7 +70,7 @@ class Client {
     return damage_suspected_.exchange(false, std::memory_order_relaxed);
   }
   /// Returns: the figures of this client's tasks.
-  [[nodiscard]] ClientStats stats() const noexcept;
+  [[nodiscard]] ClientStats stats() const noexcept { return counts_.stats(); }
   /// Returns: whether the pool belongs to another process, which has ended.
   [[nodiscard]] bool pool_is_gone() const noexcept;
   /// Returns: how many of this client's tasks are not over.
@@ -104,7 +103,6 @@ class Client {
   void give_back_input(Ticket ticket) const noexcept;
   void release(Ticket ticket) noexcept;
   void forget_entry() noexcept { held_.fetch_sub(1, std::memory_order_relaxed); }
-  void count_delivered(std::uint64_t nanoseconds, bool has_output) noexcept;
 
   const SharedMemory& memory_;
   Table table_;
@@ -118,10 +116,7 @@ class Client {
   std::unordered_map<std::uint64_t, Stored> stored_;
   std::once_flag has_callbacks_;
   std::unique_ptr<Callbacks> callbacks_;
-  // Statistics; relaxed.
-  alignas(base::kCacheLine) std::atomic<std::uint64_t> submitted_{0};
-  std::atomic<std::uint64_t> failed_{0}, refused_{0};
-  Histogram latencies_;
+  alignas(base::kCacheLine) TaskCounts counts_;
 };
 
 }  // namespace freehold::process

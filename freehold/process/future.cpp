@@ -66,7 +66,7 @@ Result Future::get() noexcept {
     client.forget_entry();
   }
   result.has_output_ = result.failure_.kind == FailureKind::kNone;
-  client.count_delivered(now() - entry_.begun, result.has_output_);
+  client.counts_.count_delivered(now() - entry_.begun, result.has_output_);
   return result;
 }
 
@@ -125,7 +125,7 @@ Future Draft::submit(std::size_t bytes) noexcept {
   }
   if (client.table_.submit(entry_.ticket, client.slot_, bytes, parameters) == Submitted::kNotifySupervisor)
     notify(client.wakeup_fd_);
-  client.submitted_.fetch_add(1, std::memory_order_relaxed);
+  client.counts_.count_submitted();
   return Future(std::move(entry_));
 }
 

@@ -16,9 +16,9 @@
 #include "freehold/process/gearman_connection.hpp"
 #include "freehold/process/gearman_pool.hpp"
 #include "freehold/process/gearman_wire.hpp"
-#include "freehold/process/histogram.hpp"
 #include "freehold/process/process_info.hpp"
 #include "freehold/process/signals.hpp"
+#include "freehold/process/task_counts.hpp"
 
 namespace freehold {
 
@@ -69,7 +69,7 @@ struct GearmanPool::Dispatcher {
 
   GearmanFuture submit(std::span<const std::byte> input, const TaskOptions& options) {
     const auto refuse = [this](SubmitError why) {
-      refused_.fetch_add(1, std::memory_order_relaxed);
+      counts_.count_refused();
       return GearmanFuture(why);
     };
     if (input.size() > options_.max_input_bytes) return refuse(SubmitError::kTooLarge);
@@ -99,13 +99,11 @@ struct GearmanPool::Dispatcher {
     }
     space_.notify_one();
   }
-  void count(std::uint64_t nanoseconds, bool ok) {
-    latencies_.add(nanoseconds);
-    if (!ok) failed_.fetch_add(1, std::memory_order_relaxed);
-  }
+  TaskCounts& counts() noexcept { return counts_; }
 
   GearmanPoolStats stats() {
     GearmanPoolStats stats;
+    stats.tasks = counts_.stats();
     {
       const std::lock_guard guard(lock_);
       stats.tasks.submitted = submitted_;
@@ -114,12 +112,6 @@ struct GearmanPool::Dispatcher {
     }
     stats.max_open_tasks = options_.max_open_tasks;
     stats.resubmitted = resubmitted_.load(std::memory_order_relaxed);
-    stats.tasks.failed = failed_.load(std::memory_order_relaxed);
-    stats.tasks.refused = refused_.load(std::memory_order_relaxed);
-    stats.tasks.delivered = latencies_.count();
-    stats.tasks.median = latencies_.percentile(0.5);
-    stats.tasks.p90 = latencies_.percentile(0.9);
-    stats.tasks.p99 = latencies_.percentile(0.99);
     return stats;
   }
 
@@ -190,8 +182,8 @@ struct GearmanPool::Dispatcher {
   std::uint64_t submitted_ = 0;
   std::atomic<bool> closing_{false};  // set under lock_
   // Statistics; relaxed.
-  std::atomic<std::uint64_t> failed_{0}, refused_{0}, resubmitted_{0};
-  Histogram latencies_;
+  std::atomic<std::uint64_t> resubmitted_{0};
+  TaskCounts counts_;
 };
 
 namespace process {
@@ -217,7 +209,7 @@ GearmanResult GearmanFuture::get() {
     result.bytes_ = std::as_bytes(std::span(task->answer)).subspan(sizeof(AnswerHeader));
     result.task_ = task;
   }
-  task->dispatcher.count(now() - task->begun, result.ok());
+  task->dispatcher.counts().count_delivered(now() - task->begun, result.ok());
   task->dispatcher.leave(task, true);
   return result;
 }
