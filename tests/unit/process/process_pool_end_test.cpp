@@ -3,24 +3,17 @@
 // harms its own tasks.
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <gtest/gtest.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
-#include <filesystem>
 #include <fstream>
 #include <memory>
-#include <string>
-#include <thread>
 #include <vector>
 
-#include "freehold/process.hpp"
 #include "tests/unit/process/process_pool_support.hpp"
 
 // A process that is started comes back only when it has ended: the supervisor was held up so long.
@@ -39,12 +32,6 @@ namespace freehold {
 namespace {
 
 using namespace process_test;
-using namespace std::chrono_literals;
-using process::ExitReason;
-using process::Failure;
-using process::FailureKind;
-using process::Future;
-using process::Result;
 
 TEST(ProcessPool_Unit, ComponentWritesOverTheHeader_PoolBeginsAnew) {
   ProcessPool pool(options());

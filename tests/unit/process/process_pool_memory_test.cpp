@@ -1,21 +1,16 @@
 // SPDX-License-Identifier: MIT
 // Memory of a pool and its workers: limits, pages that are given back, very large tasks.
-#include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
-#include <string>
 #include <vector>
 
-#include "freehold/process.hpp"
 #include "freehold/process/process_info.hpp"
 #include "tests/unit/process/process_pool_support.hpp"
 
@@ -23,12 +18,6 @@ namespace freehold {
 namespace {
 
 using namespace process_test;
-using process::ExitReason;
-using process::Failure;
-using process::FailureKind;
-using process::Future;
-using process::Result;
-using process::SubmitError;
 
 TEST(ProcessPool_Unit, TooMuchMemoryInATask_Killed) {
   ProcessPoolOptions how = options();

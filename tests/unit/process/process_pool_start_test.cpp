@@ -1,30 +1,18 @@
 // SPDX-License-Identifier: MIT
 // Workers that cannot be started, or are confined as they start: each has its reason.
-#include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
-#include <filesystem>
 #include <fstream>
-#include <string>
 
-#include "freehold/process.hpp"
 #include "tests/unit/process/process_pool_support.hpp"
 
 namespace freehold {
 namespace {
 
 using namespace process_test;
-using namespace std::chrono_literals;
-using process::ExitReason;
-using process::FailureKind;
-using process::Future;
-using process::Result;
-using process::SubmitError;
 
 // Why the kernel cannot confine a worker so; empty if it can.
 std::string refusal_of(const ProcessPoolOptions& how) {

@@ -13,6 +13,14 @@
 
 namespace freehold::process_test {
 
+using namespace std::chrono_literals;
+using process::ExitReason;
+using process::Failure;
+using process::FailureKind;
+using process::Future;
+using process::Result;
+using process::SubmitError;
+
 // What the build made: a component that misbehaves on command, and the program that workers run. Defined in
 // process_pool_test.cpp, so that this header compiles alone.
 extern const char* const kComponent;
@@ -26,7 +34,7 @@ inline ProcessPoolOptions options() {
   how.max_input_bytes = how.max_output_bytes = 8192;
   return how;
 }
-inline std::uint64_t ended(const ProcessPool& pool, process::ExitReason why) {
+inline std::uint64_t ended(const ProcessPool& pool, ExitReason why) {
   return pool.stats().workers.ended[static_cast<std::size_t>(why)];
 }
 // Looks until it holds, for at most ten seconds.

@@ -1,23 +1,15 @@
 // SPDX-License-Identifier: MIT
 // Tasks in a pool whose component misbehaves on command: results, retries, deadlines, callbacks, the log.
-#include <gtest/gtest.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <chrono>
 #include <coroutine>
 #include <exception>
-#include <filesystem>
 #include <fstream>
 #include <mutex>
 #include <optional>
-#include <string>
-#include <thread>
 #include <vector>
 
-#include "freehold/process.hpp"
 #include "tests/unit/process/process_pool_support.hpp"
 
 namespace freehold {
@@ -28,13 +20,6 @@ const char* const process_test::kWorkerProgram = FREEHOLD_WORKER_PROGRAM;
 namespace {
 
 using namespace process_test;
-using namespace std::chrono_literals;
-using process::ExitReason;
-using process::Failure;
-using process::FailureKind;
-using process::Future;
-using process::Result;
-using process::SubmitError;
 
 TEST(ProcessPool_Unit, WorkerKilledInATask_TaskRestartedWithin50ms) {
   const std::string mark = testing::TempDir() + "freehold_once_" + std::to_string(::getpid());
