@@ -4,7 +4,7 @@
 //   #include "freehold/process_gearman.hpp"
 //
 //   freehold::GearmanPool pool({.servers = {"one:4730", "two:4730"}});
-//   freehold::process::GearmanResult result = pool.call("some input");
+//   freehold::process::Result result = pool.call("some input");
 //
 // docs/process-gearman.md has the setup. Link freehold::process_gearman, which exists if libgearman was found when Freehold
 // was built.

@@ -58,8 +58,8 @@ Result Future::get() noexcept {
     result.bytes_ = {client.table_.layout().output(ticket.entry), bytes};
   } else if (std::optional<Client::Stored> stored = client.take_stored(ticket)) {
     result.failure_ = stored->failure;
-    result.copy_ = std::move(stored->output);
-    result.bytes_ = {result.copy_.get(), stored->bytes};
+    result.bytes_ = {stored->output.get(), stored->bytes};
+    result.memory_ = {stored->output.release(), [](void* bytes) { delete[] static_cast<std::byte*>(bytes); }};
   } else {
     // The pool's process is dead, or the table was overwritten.
     result.failure_ = {client.pool_is_gone() ? FailureKind::kNoWorker : FailureKind::kCorrupt, 0};

@@ -62,7 +62,7 @@ class Result {
   [[nodiscard]] bool ok() const noexcept { return has_output_ && failure_.kind == FailureKind::kNone; }
   /// Returns: why there is no output; kNone if there is one.
   [[nodiscard]] Failure failure() const noexcept { return failure_; }
-  /// Returns: the output, in shared memory or in this result's own copy; empty unless ok(). Valid as long as the result.
+  /// Returns: the output, in shared memory or in this result's own; empty unless ok(). Valid as long as the result.
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return bytes_; }
   /// Returns: bytes() as text.
   [[nodiscard]] std::string_view text() const noexcept {
@@ -71,19 +71,20 @@ class Result {
 
  private:
   friend class Future;
+  friend class GearmanFuture;
   void swap(Result& other) noexcept {
     std::swap(entry_, other.entry_);
     std::swap(failure_, other.failure_);
     std::swap(has_output_, other.has_output_);
     std::swap(bytes_, other.bytes_);
-    std::swap(copy_, other.copy_);
+    std::swap(memory_, other.memory_);
   }
 
   EntryHandle entry_;
   Failure failure_;
   bool has_output_ = false;
   std::span<const std::byte> bytes_;
-  std::unique_ptr<std::byte[]> copy_;
+  std::unique_ptr<void, void (*)(void*)> memory_{nullptr, nullptr};  // which bytes() lie in, if not in the table
 };
 
 /// A submitted task. Destroying it drops the task.

@@ -200,14 +200,16 @@ bool GearmanFuture::wait_for(Nanoseconds timeout) {
   return wait_until(task_->ended, guard, timeout, [this] { return task_->over; });
 }
 
-GearmanResult GearmanFuture::get() {
-  if (task_ == nullptr) return GearmanResult(failure_of(submit_error_));
+Result GearmanFuture::get() {
+  if (task_ == nullptr) return Result(failure_of(submit_error_));
   wait();
   const std::shared_ptr<GearmanTask> task = std::move(task_);
-  GearmanResult result(task->failure);
+  Result result(task->failure);
   if (task->failure.kind == FailureKind::kNone) {
+    result.has_output_ = true;
     result.bytes_ = std::as_bytes(std::span(task->answer)).subspan(sizeof(AnswerHeader));
-    result.task_ = task;
+    result.memory_ = {new std::shared_ptr<GearmanTask>(task),
+                      [](void* owner) { delete static_cast<std::shared_ptr<GearmanTask>*>(owner); }};
   }
   task->dispatcher.counts().count_delivered(now() - task->begun, result.ok());
   task->dispatcher.leave(task, true);
@@ -242,9 +244,9 @@ std::size_t GearmanPool::submit_all(std::span<const std::span<const std::byte>> 
   return n;
 }
 
-GearmanResult GearmanPool::call(Input input, const TaskOptions& options) {
+Result GearmanPool::call(Input input, const TaskOptions& options) {
   GearmanFuture future = submit(input, options);
-  return future.valid() ? future.get() : GearmanResult(Failure{FailureKind::kNoWorker, 0});
+  return future.valid() ? future.get() : Result(Failure{FailureKind::kNoWorker, 0});
 }
 
 GearmanPoolStats GearmanPool::stats() const { return dispatcher_ ? dispatcher_->stats() : GearmanPoolStats{}; }

@@ -27,7 +27,6 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "freehold/process/process_pool.hpp"
@@ -37,32 +36,6 @@ namespace freehold {
 namespace process {
 
 struct GearmanTask;
-
-/// How a task ended; process::Result of a task whose output came over the network.
-class GearmanResult {
- public:
-  GearmanResult() noexcept = default;
-  /// A result without a task.
-  /// @param failure  the reason
-  explicit GearmanResult(Failure failure) noexcept : failure_(failure) {}
-
-  /// Returns: whether the task has output.
-  [[nodiscard]] bool ok() const noexcept { return task_ != nullptr && failure_.kind == FailureKind::kNone; }
-  /// Returns: why there is no output; kNone if there is one.
-  [[nodiscard]] Failure failure() const noexcept { return failure_; }
-  /// Returns: the output; empty unless ok(). Valid as long as the result.
-  [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return bytes_; }
-  /// Returns: bytes() as text.
-  [[nodiscard]] std::string_view text() const noexcept {
-    return {reinterpret_cast<const char*>(bytes_.data()), bytes_.size()};
-  }
-
- private:
-  friend class GearmanFuture;
-  std::shared_ptr<const GearmanTask> task_;
-  Failure failure_;
-  std::span<const std::byte> bytes_;
-};
 
 /// A submitted task, as process::Future. Destroying it drops the task. It must not outlive the pool.
 class GearmanFuture {
@@ -90,7 +63,7 @@ class GearmanFuture {
   void wait() { wait_for(kNoLimit); }
   /// Waits for the result and takes it; !valid() afterwards.
   /// Returns: the result; without a task a failure, kRefused or kNoWorker.
-  [[nodiscard]] GearmanResult get();
+  [[nodiscard]] Result get();
   /// Drops the task. A waiting task never starts: its connection is closed within 0.1 s, and the server forgets it. The
   /// output of a running one is discarded.
   void cancel();
@@ -157,12 +130,12 @@ class GearmanPool {
   /// Submits a task and waits for its result.
   /// @param input  text or bytes; copied
   /// Returns: the result; kNoWorker if the task was not accepted.
-  [[nodiscard]] process::GearmanResult call(process::Input input) { return call(input, defaults_); }
+  [[nodiscard]] process::Result call(process::Input input) { return call(input, defaults_); }
   /// The same with options of its own.
   /// @param input    text or bytes; copied
   /// @param options  of this task; only `run_timeout` and `submit_timeout` count
   /// Returns: the result; kNoWorker if the task was not accepted.
-  [[nodiscard]] process::GearmanResult call(process::Input input, const process::TaskOptions& options);
+  [[nodiscard]] process::Result call(process::Input input, const process::TaskOptions& options);
   /// Submits the inputs in order, until one is not accepted.
   /// @param inputs   one for each task
   /// @param futures  receives the tasks. Pre: as many as inputs
