@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Checked mode on the process's engine; see checked.hpp.
 #include <sys/random.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <ctime>

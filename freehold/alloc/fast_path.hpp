@@ -9,6 +9,7 @@
 #include "freehold/alloc/checked.hpp"
 #include "freehold/alloc/config.hpp"
 #include "freehold/alloc/core.hpp"
+#include "freehold/base/config.hpp"
 #include "freehold/os/clock.hpp"
 #include "freehold/os/pages.hpp"
 #include "freehold/sync/atomics.hpp"
@@ -79,7 +80,7 @@ template <Family kFamily = Family::kMalloc>
 // or there is no room.
 [[nodiscard, gnu::always_inline]] inline bool push_inline(void* block, const std::atomic<std::size_t>& spans) noexcept {
   const std::size_t span = (reinterpret_cast<std::uintptr_t>(block) - g_base) >> NativeConfig::kSpanShift;
-  if (sync::NativeAtomics::is_below(span, spans)) [[likely]] {
+  if (base::is_below(span, spans)) [[likely]] {
     // Relaxed: the block is the caller's, so its span cannot change hands. Class 0 (not a slot) has a bin that is full.
     std::size_t c = g_span_classes[span].load(std::memory_order_relaxed);
     keep_whole(c);

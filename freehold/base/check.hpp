@@ -5,6 +5,7 @@
 // middle of a malloc. Tests replace the handler to check that an error is reported.
 #pragma once
 #include <cstdint>
+#include <new>
 
 namespace freehold::base {
 
@@ -54,6 +55,17 @@ using AssertionHandler = void (*)(const char* expression, const char* file, int 
 AssertionHandler set_assertion_handler(AssertionHandler handler) noexcept;
 
 [[noreturn, gnu::cold, gnu::noinline]] void assertion_failed(const char* expression, const char* file, int line) noexcept;
+
+// For functions that cannot return an error: reports that memory is exhausted, by an exception, or in a program compiled
+// without exceptions by one line on standard error and abort().
+template <class Error = std::bad_alloc>
+[[noreturn, gnu::cold, gnu::noinline]] void out_of_memory() {
+#if defined(__cpp_exceptions)
+  throw Error();
+#else
+  assertion_failed("memory for a pool or heap, in a program without exceptions", __FILE__, __LINE__);
+#endif
+}
 
 }  // namespace freehold::base
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Differences between processors that need no system call; no other file under freehold/base may ask which one it is.
 #pragma once
+#include <atomic>
+#include <cstddef>
 
 namespace freehold::base {
 
@@ -14,5 +16,17 @@ inline void prefetch_for_write(const void* address) noexcept {
 #else
 inline void prefetch_for_write(const void* address) noexcept { __builtin_prefetch(address, 1); }  // arm64: prfm pstl1keep
 #endif
+
+// True if `value` is below a bound that grows, read relaxed: in one instruction, which compilers make two of an atomic
+// load.
+inline bool is_below(std::size_t value, const std::atomic<std::size_t>& bound) noexcept {
+#if defined(__x86_64__)
+  bool is;
+  asm("cmpq %2, %1" : "=@ccb"(is) : "r"(value), "m"(bound));
+  return is;
+#else
+  return value < bound.load(std::memory_order_relaxed);
+#endif
+}
 
 }  // namespace freehold::base

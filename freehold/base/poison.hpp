@@ -12,43 +12,9 @@
 #pragma once
 #include <cstddef>
 
-extern "C" void __asan_poison_memory_region(const volatile void* start, std::size_t bytes);
-extern "C" void __asan_unpoison_memory_region(const volatile void* start, std::size_t bytes);
-extern "C" void __asan_report_error(void* pc, void* frame, void* stack, void* address, int is_write, std::size_t bytes);
+#include "freehold/base/asan.hpp"
 
 namespace freehold::base {
-
-#if defined(__SANITIZE_ADDRESS__)
-inline constexpr bool kAddressSanitizer = true;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-inline constexpr bool kAddressSanitizer = true;
-#else
-inline constexpr bool kAddressSanitizer = false;
-#endif
-#else
-inline constexpr bool kAddressSanitizer = false;
-#endif
-
-// A program and the libraries that it links may be compiled with and without AddressSanitizer. Code that depends on it has
-// it in its name, as a template's argument: the linker keeps one of all functions of a name, and a slot that one kind
-// poisons and the other does not unpoison would look released.
-template <bool kAsan = kAddressSanitizer>
-inline void asan_poison(const void* start, std::size_t bytes) noexcept {
-  if constexpr (kAsan) __asan_poison_memory_region(start, bytes);
-}
-template <bool kAsan = kAddressSanitizer>
-inline void asan_unpoison(const void* start, std::size_t bytes) noexcept {
-  if constexpr (kAsan) __asan_unpoison_memory_region(start, bytes);
-}
-// Ends the process with AddressSanitizer's report of a use of `block`, with the caller's stack.
-template <bool kAsan = kAddressSanitizer>
-[[gnu::noinline]] void asan_report_use(void* block) noexcept {
-  if constexpr (kAsan) {
-    void* const frame = __builtin_frame_address(0);
-    __asan_report_error(__builtin_return_address(0), frame, frame, block, 1, 1);
-  }
-}
 
 // Whether the program runs under valgrind (any of its tools). Cost: six instructions.
 [[nodiscard]] bool under_memcheck() noexcept;

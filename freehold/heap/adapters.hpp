@@ -19,7 +19,7 @@
 #include <memory_resource>
 
 #include "freehold/base/bits.hpp"
-#include "freehold/base/out_of_memory.hpp"
+#include "freehold/base/check.hpp"
 #include "freehold/base/undo.hpp"
 #include "freehold/heap/private_heap.hpp"
 

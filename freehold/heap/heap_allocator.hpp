@@ -15,7 +15,7 @@
 #include <new>
 #include <type_traits>
 
-#include "freehold/base/out_of_memory.hpp"
+#include "freehold/base/check.hpp"
 #include "freehold/heap/private_heap.hpp"
 
 namespace freehold::heap {

@@ -13,7 +13,7 @@
 #include <memory_resource>
 #include <new>
 
-#include "freehold/base/out_of_memory.hpp"
+#include "freehold/base/check.hpp"
 #include "freehold/base/rtti.hpp"
 #include "freehold/heap/private_heap.hpp"
 

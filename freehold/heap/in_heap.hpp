@@ -18,8 +18,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "freehold/base/end_as.hpp"
-#include "freehold/base/out_of_memory.hpp"
+#include "freehold/base/check.hpp"
 #include "freehold/base/undo.hpp"
 #include "freehold/heap/private_heap.hpp"
 

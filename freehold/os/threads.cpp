@@ -2,8 +2,14 @@
 #include "freehold/os/threads.hpp"
 
 #include <fcntl.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
+
+#include "freehold/base/keep_errno.hpp"
 
 namespace freehold::os {
 namespace {
@@ -34,6 +40,11 @@ void write_path(char (&path)[64], pid_t thread) noexcept {
 
 }  // namespace
 
+bool thread_has_ended(pid_t process, pid_t thread) noexcept {
+  const base::KeepErrno keep;
+  return syscall(SYS_tgkill, process, thread, 0) != 0 && errno == ESRCH;  // 0 is no signal: only asks
+}
+
 std::uint64_t stamp_of_sleeping_thread(pid_t thread) noexcept {
   if (thread <= 0) return 0;
   const base::KeepErrno keep;
@@ -47,6 +58,16 @@ std::uint64_t stamp_of_sleeping_thread(pid_t thread) noexcept {
   const char* const state = std::strstr(text, "State:\t");
   if (state == nullptr || (state[7] != 'S' && state[7] != 'D')) return 0;
   return 1 + number_behind(text, "\nvoluntary_ctxt_switches:") + number_behind(text, "nonvoluntary_ctxt_switches:");
+}
+
+bool waits_for_lock(long call, unsigned long operation, unsigned long expected) noexcept {
+  if (call != SYS_futex) return false;
+  switch (static_cast<int>(operation) & FUTEX_CMD_MASK) {
+    case FUTEX_WAIT:
+    case FUTEX_WAIT_BITSET: return static_cast<std::uint32_t>(expected) == 2;
+    case FUTEX_LOCK_PI: return true;
+    default: return false;
+  }
 }
 
 }  // namespace freehold::os

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: MIT
-// The system's numbers of threads. Threads: any. Cost: a system call each.
+// The system's answers about threads. errno is unchanged. Threads: any. Cost: system calls.
 #pragma once
-#include <sys/syscall.h>
 #include <sys/types.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <cstdint>
 
-#include "freehold/base/keep_errno.hpp"
+#include "freehold/os/futex.hpp"
 
 namespace freehold::os {
 
@@ -19,18 +16,16 @@ inline constexpr bool kThreadsTakeMalloc = true;
 inline constexpr bool kThreadsTakeMalloc = false;
 #endif
 
-// The system's number of the calling thread.
-[[nodiscard]] inline pid_t thread_id() noexcept { return static_cast<pid_t>(syscall(SYS_gettid)); }
-
 // Whether a thread of this process has ended. False also if the system does not tell. A number may have been given to a new
-// thread of the process meanwhile; then that one is meant. errno is unchanged.
-[[nodiscard]] inline bool thread_has_ended(pid_t process, pid_t thread) noexcept {
-  const base::KeepErrno keep;
-  return syscall(SYS_tgkill, process, thread, 0) != 0 && errno == ESRCH;  // 0 is no signal: only asks
-}
+// thread of the process meanwhile; then that one is meant.
+[[nodiscard]] bool thread_has_ended(pid_t process, pid_t thread) noexcept;
 
 // A number that changes whenever the thread of this process has run, while it sleeps; 0: it runs, or the system does not
-// tell. errno is unchanged. Cost: three system calls.
+// tell. Cost: three system calls.
 [[nodiscard]] std::uint64_t stamp_of_sleeping_thread(pid_t thread) noexcept;
+
+// Whether a system call waits until a lock is free, by its number and arguments: for a change of a word that says "held, and
+// awaited", 2 in the C library's locks, in Rust's and in Go's. A wait for a condition or for work expects another value.
+[[nodiscard]] bool waits_for_lock(long call, unsigned long operation, unsigned long expected) noexcept;
 
 }  // namespace freehold::os

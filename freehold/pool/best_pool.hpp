@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// BestPool: the pool to use unless you compare pools. Each thread has a small array of free slots (best_pool_arrays.hpp);
-// below lies one bit per slot in words that no thread owns (best_pool_words.hpp).
+// BestPool: the pool to use unless you compare pools. Each thread has a small array of free slots (thread_arrays.hpp); below
+// lies one bit per slot in words that no thread owns. Here are the fast paths; what an empty or a full array needs is
+// compiled into the library (best_pool_core.hpp).
 //
 //   pool::PoolShape shape{.slots = 10'000, .slot_bytes = sizeof(Order)};
 //   pool::NativePool<pool::Best> pool(shape);       // ObjectPool<Order> is the typed form
@@ -31,29 +32,21 @@
 // while another thread is in a slow path.
 // Source: what "Memory management, pools compared" wished for in its end; docs/design.md has the way there.
 #pragma once
-#include <algorithm>
-#include <array>
-#include <atomic>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <string_view>
+#include <type_traits>
 
-#include "freehold/base/bits.hpp"
+#include "freehold/base/asan.hpp"
 #include "freehold/base/check.hpp"
-#include "freehold/pool/best_pool_arrays.hpp"
-#include "freehold/pool/best_pool_words.hpp"
-#include "freehold/pool/checked_slots.hpp"
 #include "freehold/pool/concept.hpp"
-#include "freehold/pool/home.hpp"
-#include "freehold/pool/memory.hpp"
-#include "freehold/pool/slot_layout.hpp"
 #include "freehold/pool/slots.hpp"
+#include "freehold/pool/tagged_stack.hpp"
 #include "freehold/pool/thread_arrays.hpp"
-#include "freehold/pool/transfer_cache.hpp"
-#include "freehold/sync/lock.hpp"
 
 namespace freehold::pool {
+
+struct LivePool;
 
 /// When a pool's memory comes.
 enum class Growth : std::uint8_t {
@@ -61,22 +54,126 @@ enum class Growth : std::uint8_t {
   kGrowing,  ///< address space for the capacity, memory as it is needed: acquire fails when that cannot be had, too
 };
 
+struct BestPoolOrders {
+  // release: a thief that reads this top reads the entries below it. Every store of top, since in C++20 a later relaxed one
+  // would not continue the release sequence of an earlier one.
+  std::memory_order owner_sets_top = std::memory_order_release;
+  // acquire: pairs with owner_sets_top.
+  std::memory_order thief_reads_top = std::memory_order_acquire;
+  // release: what the owner did to its array in the slow path, for a thief that waited for its end.
+  std::memory_order owner_leaves = std::memory_order_release;
+  // acquire: pairs with owner_leaves.
+  std::memory_order thief_waits = std::memory_order_acquire;
+  // release: the thief is done with the array. (The owner, which waits by taking the lock, would do without.)
+  std::memory_order thief_leaves = std::memory_order_release;
+  // acquire: pairs with thief_leaves; the entries that the thief took may be overwritten.
+  std::memory_order owner_enters = std::memory_order_acquire;
+  // release: the list of arrays, and where each is stopped, for threads that look at them without the lock; and that dry_
+  // changed, for a thread that sees that an entry is gone.
+  std::memory_order goes_dry = std::memory_order_release;
+  // acquire: pairs with goes_dry.
+  std::memory_order asks_dry = std::memory_order_acquire;
+  // Of batches of scattered slots on their way between threads.
+  TaggedStackOrders transfer{};
+
+  friend constexpr bool operator==(const BestPoolOrders&, const BestPoolOrders&) = default;
+};
+
+// The work of a pool beside its fast paths, done by the code of the shared object that made it, whichever asks. BestPool's
+// functions of the same names say what each does.
+template <sync::Atomics A>
+class BestPoolCore {
+ public:
+  using Place = typename ThreadArrays<A>::Place;
+
+  BestPoolCore() noexcept = default;
+  BestPoolCore(const BestPoolCore&) = delete;
+  BestPoolCore& operator=(const BestPoolCore&) = delete;
+  virtual ~BestPoolCore() = default;
+
+  // For a thread that has no array of the pool in the tables of the shared object that calls.
+  [[nodiscard]] virtual void* acquire() noexcept = 0;
+  virtual void release(void* slot) noexcept = 0;
+  // On the fast paths, if every slot is looked at (kChecked). False: it may not come back, which was reported.
+  virtual void on_allocate(void* slot) noexcept = 0;
+  [[nodiscard]] virtual bool on_free(void* slot) noexcept = 0;
+
+  [[nodiscard]] virtual Place place() const noexcept = 0;  // of the threads' arrays
+  [[nodiscard]] virtual std::size_t capacity() const noexcept = 0;
+  [[nodiscard]] virtual std::size_t slot_bytes() const noexcept = 0;
+  [[nodiscard]] virtual std::size_t peak_slots() const noexcept = 0;
+  [[nodiscard]] virtual std::size_t free_slots() noexcept = 0;
+  [[nodiscard]] virtual std::uint64_t waits() const noexcept = 0;  // for the lock
+  virtual void add_to(LivePool& pool) const noexcept = 0;
+  virtual std::size_t trim() noexcept = 0;
+  virtual std::size_t look_at_slots() noexcept = 0;
+  [[nodiscard]] virtual std::size_t known_live() const noexcept = 0;
+  virtual void list_live() const noexcept = 0;
+  [[nodiscard]] virtual bool check_invariants() noexcept = 0;
+};
+
+// What a core is compiled for. `kSeen`: the program's sanitizer has to see it, so that the library's does not do. The names
+// hold no orders but those of tests, since compilers disagree on how they are written in names.
+template <sync::Atomics A, class C, bool kSeen>
+struct BestPoolConfig {
+  using Atomics = A;
+  using Contention = C;
+  static constexpr BestPoolOrders kOrders{};
+};
+template <sync::Atomics A, class C, bool kSeen, BestPoolOrders O>
+struct BestPoolConfigWith : BestPoolConfig<A, C, kSeen> {
+  static constexpr BestPoolOrders kOrders = O;
+};
+
+template <class Config>
+struct [[gnu::visibility("hidden")]] BestPoolSlow {
+  using A = typename Config::Atomics;
+  using Array = typename ThreadArrays<A>::Array;
+
+  // The core of a pool, which the threads' arrays name by the address `pool`. `looks`: kChecked. Null: there is no memory.
+  [[nodiscard]] static BestPoolCore<A>* make(const PoolShape& shape, Growth growth, const void* pool, bool looks,
+                                             typename Config::Contention& contention) noexcept;
+  // The array, of the calling thread, was empty (its top was taken back one entry too far), or full.
+  [[nodiscard]] static void* acquire(Array& array) noexcept;
+  static void release(Array& array, void* slot) noexcept;
+};
+
+// The fast paths, of the thread whose array it is.
+template <class Config>
+struct BestPoolFast {
+  using A = typename Config::Atomics;
+  using Arrays = ThreadArrays<A>;
+  using Array = typename Arrays::Array;
+  static constexpr BestPoolOrders kOrders = Config::kOrders;
+  static constexpr std::intptr_t kEntryBytes = sizeof(typename Arrays::Entry);
+
+  [[nodiscard, gnu::always_inline]] static inline void* acquire(Array& array) noexcept {
+    const std::intptr_t top = array.top.load(std::memory_order_relaxed) - kEntryBytes;  // relaxed: ours
+    array.top.store(top, kOrders.owner_sets_top);  // in time for a thief by its heavy fence
+    A::light_fence();
+    // relaxed: a raised bottom only sends us to the slow path.
+    if (top >= array.bottom.load(std::memory_order_relaxed)) [[likely]]
+      return Arrays::entry(top)->load();
+    return BestPoolSlow<Config>::acquire(array);
+  }
+  [[gnu::always_inline]] static inline void release(Array& array, void* slot) noexcept {
+    const std::intptr_t top = array.top.load(std::memory_order_relaxed);  // relaxed: ours
+    if (Arrays::is_end(top)) [[unlikely]]
+      return BestPoolSlow<Config>::release(array, slot);
+    Arrays::entry(top)->store(slot);
+    array.top.store(top + kEntryBytes, kOrders.owner_sets_top);
+  }
+};
+
 /// The pool to use unless you compare pools; programs name it `NativePool<Best>`, or use it through ObjectPool.
 template <sync::Atomics A, class Contention, BestPoolOrders O>
 class BestPool {
-  using List = BestPoolArrays<A, O, BestPool>;
-  friend List;
-  using Arrays = typename List::Arrays;
+  using Arrays = ThreadArrays<A>;
   using Array = typename Arrays::Array;
-  using Entry = typename Arrays::Entry;
-  using Cache = typename List::Cache;
-  using SlowPath = typename List::SlowPath;
-  using Dry = typename List::Dry;
-  static constexpr std::intptr_t kEntryBytes = List::kEntryBytes;
-  static constexpr unsigned kMaxEntries = List::kMaxEntries;
-  using Words = BestPoolWords<A>;
-  using Transfer = TransferCache<A, O.transfer>;
-  static constexpr unsigned kTries = 8;  // words that a refill looks at for half a batch
+  static constexpr bool kSeen = base::kInstrumented;
+  using Config = std::conditional_t<O == BestPoolOrders{}, BestPoolConfig<A, Contention, kSeen>,
+                                    BestPoolConfigWith<A, Contention, kSeen, O>>;
+  using Fast = BestPoolFast<Config>;
 
  public:
   /// A pool of fixed capacity.
@@ -88,39 +185,25 @@ class BestPool {
   /// @param growth  kFixed or kGrowing
   /// Errors: std::bad_alloc.
   [[gnu::visibility("hidden")]] BestPool(const PoolShape& shape, Growth growth)
-      : words_(shape, growth == Growth::kGrowing),
-        checked_(CheckedSlots::make(layout().room(), shape, true)),
-        allocated_(layout().numbers()),
-        transfer_(layout().slots()),
-        entries_(entries_for(shape, growth)),
-        batch_(entries_ >= kWholeWords ? 64 : (entries_ + 1) / 2),
-        steals_(A::may_fence_heavily()) {
-    // Without stealing, a pool of fixed capacity has no arrays to hide its last slots in; a growing one stops short of them.
-    uses_arrays_ = !layout().watched_by_memcheck() && checked_ == nullptr && (growth == Growth::kGrowing || steals_);
-    if (uses_arrays_) place_ = places_.claim();
+      : core_(BestPoolSlow<Config>::make(shape, growth, this, kChecked, contention_)) {
+    if (core_ == nullptr) base::out_of_memory();
+    place_ = core_->place();
   }
   BestPool(const BestPool&) = delete;
   BestPool& operator=(const BestPool&) = delete;
   /// Pre: no thread uses the pool any more. Slots in use end with it.
-  [[gnu::visibility("hidden")]] ~BestPool() {
-    if (checked_ != nullptr) {
-      (void)look_at_slots();
-      list_live();
-    }
-    // Asked again: a simulated machine has others when an execution was cut short.
-    auto& places = home_.is_here() ? Arrays::places() : places_;
-    const sync::Guard global(places.lock);
-    arrays_.delete_all();
-    places.give_up(place_);
-  }
+  ~BestPool() { delete core_; }
 
   /// A free slot, its contents arbitrary; null if none is free (growing: or memory is out).
   /// Threads: any. Cost: 8 or 9 instructions; one atomic per 64 slots.
   [[nodiscard, gnu::always_inline]] inline void* acquire() noexcept {
     Array& array = Arrays::mine(place_);
     if (!array.is_of(this)) [[unlikely]]
-      return acquire_unjoined();
-    return acquire_from(array);
+      return core_->acquire();
+    contention_.operated();
+    void* const slot = Fast::acquire(array);
+    if constexpr (kChecked) core_->on_allocate(slot);
+    return slot;
   }
 
   /// Takes a slot back.
@@ -129,369 +212,56 @@ class BestPool {
   [[gnu::always_inline]] inline void release(void* slot) noexcept {
     Array& array = Arrays::mine(place_);
     if (!array.is_of(this)) [[unlikely]]
-      return release_unjoined(slot);
-    release_to(array, slot);
+      return core_->release(slot);
+    if constexpr (kChecked)
+      if (!core_->on_free(slot)) return;
+    contention_.operated();
+    Fast::release(array, slot);
   }
 
   /// The most slots that there can be in use.
-  [[nodiscard]] std::size_t capacity() const noexcept { return layout().slots(); }
+  [[nodiscard]] std::size_t capacity() const noexcept { return core_->capacity(); }
   /// The size of a slot, rounded up to its alignment.
-  [[nodiscard]] std::size_t slot_bytes() const noexcept { return layout().room().slot_bytes; }
+  [[nodiscard]] std::size_t slot_bytes() const noexcept { return core_->slot_bytes(); }
   /// The most slots that were out at once, counted when memory was opened: at least as many as were in use, and at most an
   /// eighth more, a thread's array for each thread, and 64.
-  [[nodiscard]] std::size_t peak_slots() const noexcept { return words_.opened_slots(); }
+  [[nodiscard]] std::size_t peak_slots() const noexcept { return core_->peak_slots(); }
   /// Slots that are free without opening memory, in words and arrays; exact at rest.
-  [[nodiscard]] std::size_t free_slots() noexcept {
-    const sync::Guard guard(lock_);
-    arrays_.start_all(nullptr);
-    std::size_t n = transfer_.kept() + words_.free_slots() + (checked_ != nullptr ? checked_->kept() : 0);
-    for (const Cache* cache = arrays_.first(); cache != nullptr; cache = cache->next)
-      if (cache->array != nullptr) n += Arrays::entries(*cache->array);
-    return n;
-  }
+  [[nodiscard]] std::size_t free_slots() noexcept { return core_->free_slots(); }
   /// Writes the places of the pool's figures, for readers outside the process. ObjectPool calls it.
   /// @param pool  where to
-  void add_to(LivePool& pool) const noexcept { words_.add_to(pool); }
+  void add_to(LivePool& pool) const noexcept { core_->add_to(pool); }
   /// What the Contention policy counted.
   [[nodiscard]] sync::Contention contention() const noexcept {
     sync::Contention all = contention_.total();
-    all.waits += lock_.waits().count();
+    all.waits += core_->waits();
     return all;
   }
 
   /// Gives the memory of spans that are wholly free back to the system; they stay usable.
   /// Returns: bytes. Threads: any. Cost: a pass over the spans that were opened, under the lock: a thread that finds no slot
   /// meanwhile waits and looks again, since what is passing through here is free.
-  std::size_t trim() noexcept {
-    const sync::Guard guard(lock_);
-    Entry batch[Transfer::kBatch];
-    while (const std::size_t n = transfer_.take(batch, contention_))
-      words_.put_entries(Arrays::address(batch), Arrays::address(batch + n), nullptr);
-    return words_.trim();
-  }
+  std::size_t trim() noexcept { return core_->trim(); }
 
   /// Looks at all slots in checked mode (FREEHOLD_CHECK=1), and reports those that were written where nobody may.
   /// Returns: how many; 0 without checked mode. Threads: any. Cost: a pass over the slots that were opened; others wait.
-  std::size_t look_at_slots() noexcept {
-    return checked_ == nullptr ? 0 : checked_->look_at_all([this](auto&& f) { words_.for_each_opened(f); });
-  }
+  std::size_t look_at_slots() noexcept { return core_->look_at_slots(); }
   /// Slots that are in use, where that is known, in checked mode; else 0. At rest.
-  [[nodiscard]] std::size_t known_live() const noexcept { return checked_ != nullptr ? checked_->live() : 0; }
+  [[nodiscard]] std::size_t known_live() const noexcept { return core_->known_live(); }
   /// Lists them, if the settings of checked mode say so. At rest.
-  void list_live() const noexcept {
-    if (checked_ != nullptr) checked_->list_live([this](auto&& f) { words_.for_each_opened(f); });
-  }
+  void list_live() const noexcept { core_->list_live(); }
 
   /// Whether the invariants hold; at rest. For tests.
-  [[nodiscard]] bool check_invariants() noexcept {
-    const sync::Guard guard(lock_);
-    arrays_.start_all(nullptr);
-    return words_.check_invariants() && arrays_.check_invariants();
-  }
+  [[nodiscard]] bool check_invariants() noexcept { return core_->check_invariants(); }
 
  private:
-  // Arrays of so many entries trade whole words, which costs least; a refill that begins with half a batch must fit, too.
-  static constexpr unsigned kWholeWords = 96;
-  static_assert(kMaxEntries >= kWholeWords && Transfer::kBatch >= 64);
-
-  [[nodiscard]] const SlotLayout& layout() const noexcept { return words_.layout(); }
-
-  static unsigned entries_for(const PoolShape& shape, Growth growth) noexcept {
-    constexpr std::size_t kMaxBytes = 64 * 1024;
-    std::size_t n = std::min<std::size_t>(kMaxEntries, std::max<std::size_t>(kMaxBytes / shape.slot_bytes, 1));
-    if (growth == Growth::kFixed) n = std::min(n, std::max<std::size_t>(shape.slots / 8, 1));
-    return static_cast<unsigned>(n);
-  }
-
-  // ---- what checkers are told
-
-  // Else only memcheck may watch, and arrays are off then: the slow paths tell it.
-  static constexpr bool kMarksAlways = kChecked;
-
-  [[nodiscard]] void* hand_out(void* slot) noexcept {
-    if constexpr (kMarksAlways) {
-      if (slot == nullptr) return nullptr;
-      if constexpr (kChecked) allocated_.on_allocate(layout().number(slot), slot);
-      layout().on_allocate(slot);
-    }
-    return slot;
-  }
-  [[nodiscard]] bool take_back(void* slot) noexcept {
-    if constexpr (kChecked) {
-      if (!layout().is_slot(slot)) {
-        base::fatal(layout().contains(slot) ? base::HeapError::kInteriorPointer : base::HeapError::kForeignPointer, slot);
-        return false;
-      }
-      if (!allocated_.on_free(layout().number(slot), slot)) return false;
-    }
-    if constexpr (kMarksAlways) layout().on_free(slot);
-    return true;
-  }
-
-  // ---- fast paths
-
-  [[nodiscard, gnu::always_inline]] inline void* acquire_from(Array& array) noexcept {
-    contention_.operated();
-    const std::intptr_t top = array.top.load(std::memory_order_relaxed) - kEntryBytes;  // relaxed: ours
-    array.top.store(top, O.owner_sets_top);  // in time for a thief by its heavy fence
-    A::light_fence();
-    // relaxed: a raised bottom only sends us to the slow path.
-    if (top >= array.bottom.load(std::memory_order_relaxed)) [[likely]]
-      return hand_out(Arrays::entry(top)->load());
-    return hand_out(acquire_slow(array));
-  }
-  [[gnu::always_inline]] inline void release_to(Array& array, void* slot) noexcept {
-    if (!take_back(slot)) return;
-    contention_.operated();
-    const std::intptr_t top = array.top.load(std::memory_order_relaxed);  // relaxed: ours
-    if (Arrays::is_end(top)) [[unlikely]]
-      return release_slow(array, slot);
-    Arrays::entry(top)->store(slot);
-    array.top.store(top + kEntryBytes, O.owner_sets_top);
-  }
-
-  // ---- slow paths
-
-  [[gnu::noinline]] void* acquire_slow(Array& array) noexcept {
-    array.top.store(array.top.load(std::memory_order_relaxed) + kEntryBytes, O.owner_sets_top);
-    return acquire_for(cache_of(array));
-  }
-
-  [[nodiscard]] void* acquire_for(Cache& cache) noexcept {
-    switch (arrays_.look_while_dry(cache)) {
-      case Dry::kNothing: return nullptr;
-      case Dry::kSomething: return acquire_last(&cache);
-      case Dry::kIsNot: break;
-    }
-    if (void* const slot = refill(cache); slot != nullptr) return slot;
-    return acquire_last(&cache);
-  }
-
-  // The calling thread has no array of this pool in the tables of the shared object that calls.
-  [[nodiscard, gnu::noinline, gnu::visibility("hidden")]] void* acquire_unjoined() noexcept {
-    if (!home_.is_here()) return home_.acquire(*this);
-    if (checked_ != nullptr) return acquire_checked();
-    if (place_ == Arrays::Place::kNone)
-      if (Array* const array = Arrays::further(this); array != nullptr) return acquire_from(*array);
-    contention_.operated();
-    if (Cache* const cache = join(); cache != nullptr) return hand_out(acquire_for(*cache));
-    void* const slot = acquire_directly();
-    if constexpr (!kMarksAlways)
-      if (slot != nullptr && layout().watched_by_memcheck()) layout().on_allocate(slot);
-    return hand_out(slot);
-  }
-
-  [[gnu::noinline, gnu::visibility("hidden")]] void release_unjoined(void* slot) noexcept {
-    if (!home_.is_here()) return home_.release(*this, slot);
-    if (checked_ != nullptr) return release_checked(slot);
-    if (place_ == Arrays::Place::kNone)
-      if (Array* const array = Arrays::further(this); array != nullptr) return release_to(*array, slot);
-    if (!take_back(slot)) return;
-    contention_.operated();
-    if (Cache* const cache = join(); cache != nullptr) return release_slow(*cache->array, slot);
-    if constexpr (!kMarksAlways)
-      if (layout().watched_by_memcheck()) layout().on_free(slot);
-    Entry entry(slot);
-    words_.expect_own(&entry, 1);
-    if (!uses_arrays_) return words_.put(&slot, 1, nullptr);
-    const sync::Guard guard(lock_);  // a dry pool's words are empty
-    arrays_.start_all(nullptr);
-    words_.put(&slot, 1, nullptr);
-  }
-
-  [[nodiscard]] void* refill(Cache& cache) noexcept {
-    const SlowPath mark(arrays_, lock_, cache);
-    if (void* const slot = List::pop(cache); slot != nullptr) return slot;  // a thief had raised bottom, and left
-    if (const std::size_t n = transfer_.take(cache.first(), contention_); n != 0) return List::fill(cache, 0, n);
-    // Half a word or less makes the way here hardly worth while: a few more of them. From the top down, so that pops go
-    // through memory upwards, which the CPU foresees.
-    const std::size_t end = batch_ + batch_ / 2;
-    std::size_t begin = end;
-    for (unsigned tries = 0; (end - begin) * 2 <= batch_ && tries < kTries; ++tries) {
-      const Taken taken = words_.take(cache.cursor, batch_, cache.thread_id);
-      if (taken.bits == 0) break;
-      begin -= static_cast<std::size_t>(std::popcount(taken.bits));
-      (void)words_.list(taken, cache.first() + begin);
-    }
-    return List::fill(cache, begin, end);
-  }
-
-  [[gnu::noinline]] void release_slow(Array& array, void* slot) noexcept {
-    Cache* const cache = &cache_of(array);
-    if (arrays_.push_stopped(lock_, *cache, slot)) return;
-    const SlowPath mark(arrays_, lock_, *cache);
-    std::intptr_t top = array.top.load(std::memory_order_relaxed);
-    const std::intptr_t bottom = array.bottom.load(std::memory_order_relaxed);
-    if (Arrays::is_end(top)) {
-      // Entries that a thief took have left room below; else the older half goes back.
-      std::intptr_t keep = bottom;
-      if (bottom == cache->start()) {
-        const std::size_t n = batch_;
-        words_.expect_own(cache->first(), n);
-        if (!words_.are_scattered(cache->first(), n) || !transfer_.put(cache->first(), n, contention_))
-          words_.put_entries(bottom, bottom + static_cast<std::intptr_t>(n) * kEntryBytes, &cache->cursor);
-        keep = bottom + static_cast<std::intptr_t>(n * sizeof(Entry));
-      }
-      top = List::move_down(keep, top, cache->start());
-      array.bottom.store(cache->start(), std::memory_order_relaxed);
-    }
-    Arrays::entry(top)->store(slot);
-    array.top.store(top + kEntryBytes, O.owner_sets_top);
-  }
-
-  // ---- checked mode: no thread has an array
-
-  [[nodiscard]] void* acquire_checked() noexcept {
-    contention_.operated();
-    const sync::Guard guard(checked_->lock());
-    void* slot = acquire_directly();
-    if (slot == nullptr) slot = checked_->take_kept();
-    return slot == nullptr ? nullptr : checked_->on_allocate(slot);
-  }
-  void release_checked(void* slot) noexcept {
-    contention_.operated();
-    const sync::Guard guard(checked_->lock());
-    if (!layout().is_slot(slot))
-      return base::fatal(layout().contains(slot) ? base::HeapError::kInteriorPointer : base::HeapError::kForeignPointer,
-                         slot);
-    if (layout().ordinal(slot) >= words_.opened_slots())  // which nobody ever had
-      return base::fatal(base::HeapError::kDoubleFree, slot);
-    if (!checked_->on_free(slot)) return;
-    if (void* const leaves = checked_->keep(slot); leaves != nullptr) words_.put(&leaves, 1, nullptr);
-  }
-
-  // Without an array: more pools are alive than have a place, the thread is about to end, a checker watches, or memory for
-  // the array is out.
-  [[nodiscard]] void* acquire_directly() noexcept {
-    const Taken taken = take_some(nullptr);
-    return taken.bits != 0 ? settle(nullptr, taken) : acquire_last(nullptr);
-  }
-
-  // Nothing in the words: opens memory, or steals. `cache`: the caller's, if it has one; it is not in its slow path.
-  [[gnu::noinline]] void* acquire_last(Cache* cache) noexcept {
-    const sync::Guard guard(lock_);
-    if (arrays_.is_dry()) return arrays_.take_stopped(cache);
-    if (cache != nullptr)  // what was pushed while the array was stopped
-      if (void* const slot = List::pop(*cache); slot != nullptr) return slot;
-    // Again, since others may have opened or stolen before us. No thief is about: we hold the lock.
-    void* const slot = take_kept(cache);
-    if (slot != nullptr) return slot;
-    Taken taken = take_some(cache);
-    if (taken.bits == 0) taken = words_.open(cache != nullptr ? batch_ : 1);
-    return taken.bits != 0 ? settle(cache, taken) : steal(cache);
-  }
-
-  // A batch from another thread's drain: one slot for the caller, the others into its array or to the words. Pre: the lock
-  // is held.
-  [[nodiscard]] void* take_kept(Cache* cache) noexcept {
-    if (cache != nullptr) return List::fill(*cache, 0, transfer_.take(cache->first(), contention_));
-    Entry batch[Transfer::kBatch];
-    const std::size_t n = transfer_.take(batch, contention_);
-    if (n == 0) return nullptr;
-    words_.put_entries(Arrays::address(batch), Arrays::address(batch + n - 1), nullptr);
-    return batch[n - 1].load();
-  }
-
-  [[nodiscard]] Taken take_some(Cache* cache) noexcept {
-    Cursor cursor;
-    const std::uint32_t thread_id = cache != nullptr ? cache->thread_id : A::thread_number() + 1;
-    const Taken taken = words_.take(cursor, cache != nullptr ? batch_ : 1, thread_id);
-    words_.clear_active(cursor, thread_id);
-    return taken;
-  }
-
-  // One of the slots for the caller, the others into its array. Pre: the lock is held or the cache is in its slow path.
-  [[nodiscard]] void* settle(Cache* cache, Taken taken) noexcept {
-    if (cache == nullptr) return layout().address(taken.word, base::lowest_bit(taken.bits));
-    cache->cursor.word = taken.word;
-    return List::fill(*cache, 0, words_.list(taken, cache->first()));
-  }
-
-  // Empties the other threads' arrays; one slot is the caller's, the rest goes to the words. Null: at the moment when all
-  // were stopped, no slot was free. They stay stopped then, unless memory might be opened later. Pre: the lock is held.
-  [[nodiscard]] void* steal(Cache* mine) noexcept {
-    if (!steals_) return nullptr;
-    if (!arrays_.stop_others(mine)) return nullptr;
-    void* slot = take_kept(mine);
-    if (slot == nullptr)
-      if (const Taken taken = take_some(mine); taken.bits != 0) slot = settle(mine, taken);
-    const bool found = slot != nullptr;
-    arrays_.for_each_other(mine, [&](Cache& cache) {
-      std::intptr_t from = cache.bottom_before.load(std::memory_order_relaxed);
-      const std::intptr_t top = List::top_of(cache, from);
-      if (slot == nullptr && from < top) {
-        slot = Arrays::entry(from)->load();
-        from += kEntryBytes;
-      }
-      if (!found) {
-        words_.put_entries(from, top, nullptr);
-        from = top;
-      }
-      cache.bottom_before.store(from, std::memory_order_relaxed);  // relaxed: ours, under the lock
-    });
-    if (slot == nullptr && words_.is_all_open())
-      arrays_.go_dry(mine);
-    else
-      arrays_.start_others(mine);
-    return slot;
-  }
-
-  // ---- a thread's coming and going
-
-  // Pre: a thread's array of this pool.
-  [[nodiscard]] static Cache& cache_of(Array& array) noexcept { return *static_cast<Cache*>(array.cache); }
-
-  // Gives the calling thread an array of this pool, on the cache of a thread that has ended or on a new one. Null: it can
-  // have none. Pre: it has none; we are in the pool's home.
-  [[nodiscard, gnu::visibility("hidden")]] Cache* join() noexcept {
-    Array* const unused = uses_arrays_ ? Arrays::unused(this, place_) : nullptr;
-    if (unused == nullptr) return nullptr;
-    Array& array = *unused;
-    const sync::Guard guard(lock_);
-    arrays_.start_all(nullptr);
-    Cache* const cache = arrays_.unused(*this);
-    if (cache == nullptr) return nullptr;
-    cache->array = &array;
-    cache->capacity = entries_;
-    cache->thread_id = A::thread_number() + 1;
-    array.cache = cache;
-    array.pool.store(this, std::memory_order_relaxed);
-    array.bottom.store(cache->start(), std::memory_order_relaxed);  // relaxed: thieves read it after our slow paths
-    array.top.store(cache->start(), std::memory_order_relaxed);
-    Arrays::at_exit();
-    return cache;
-  }
-
-  // The owner's end: its slots go back to the words.
-  void leave(Cache& cache) noexcept {
-    const sync::Guard guard(lock_);
-    arrays_.start_all(&cache);
-    Array& array = *cache.array;
-    words_.put_entries(array.bottom.load(std::memory_order_relaxed), array.top.load(std::memory_order_relaxed), nullptr);
-    words_.clear_active(cache.cursor, cache.thread_id);
-    cache.array = nullptr;
-    array.clear();
-  }
-
-  // Nobody writes after construction.
-  typename Arrays::Place place_{};
-  typename Arrays::Places& places_ = Arrays::places();
-  Home<A, BestPool> home_;
-  Words words_;
-  std::unique_ptr<CheckedSlots> checked_;  // null but in checked mode
-  AllocatedSlots allocated_;
-  Transfer transfer_;
-  unsigned entries_;
-  unsigned batch_;
-  bool uses_arrays_ = false;
-  bool steals_;  // the kernel has membarrier
-  // Slow paths, under the lock.
-  alignas(base::kCacheLine) sync::Mutex<A, sync::CountWaits<A>> lock_;
-  List arrays_;
-  alignas(base::kCacheLine) [[no_unique_address]] Contention contention_;
+  // Written by the constructor only.
+  alignas(base::kCacheLine) typename Arrays::Place place_{};
+  BestPoolCore<A>* core_;
+  [[no_unique_address]] Contention contention_;  // its cells have lines of their own
 };
 
-/// The strategy of BestPool; see PoolStrategy.
+/// The strategy of BestPool.
 struct Best {
   /// Its name on command lines and in tables.
   static constexpr std::string_view kName = "best";
@@ -506,8 +276,8 @@ struct Best {
   /// Its memory orders.
   static constexpr BestPoolOrders kOrders{};
   /// Orders whose weakening no test can see.
-  static constexpr std::array kUnobservable{
-      Unobservable{6, "the heavy fence before publishes the same, and all look at the arrays in one order"}};
+  static constexpr Unobservable kUnobservable[] = {
+      {6, "the heavy fence before publishes the same, and all look at the arrays in one order"}};
   /// The pool on a machine.
   /// @tparam A           the machine's atomics
   /// @tparam Contention  what is counted
@@ -516,4 +286,13 @@ struct Best {
   using Pool = BestPool<A, Contention, O>;
 };
 
+// The pools that the library has compiled.
+extern template struct BestPoolSlow<BestPoolConfig<sync::NativeAtomics, sync::IgnoreContention, false>>;
+extern template struct BestPoolSlow<BestPoolConfig<sync::UnsharedAtomics, sync::IgnoreContention, false>>;
+extern template struct BestPoolSlow<BestPoolConfig<sync::NativeAtomics, sync::CountContention<sync::NativeAtomics>, false>>;
+
 }  // namespace freehold::pool
+
+#if defined(FREEHOLD_BASE_INSTRUMENTED)
+#include "freehold/pool/best_pool_core.hpp"
+#endif

@@ -29,41 +29,18 @@
 #include <new>
 
 #include "freehold/base/bits.hpp"
-#include "freehold/pool/tagged_stack.hpp"
-#include "freehold/pool/thread_arrays.hpp"
+#include "freehold/pool/best_pool.hpp"
+#include "freehold/pool/thread_places.hpp"
 #include "freehold/slots/word_pool.hpp"
 #include "freehold/sync/lock.hpp"
 
 namespace freehold::pool {
 
-struct BestPoolOrders {
-  // release: a thief that reads this top reads the entries below it. Every store of top, since in C++20 a later relaxed one
-  // would not continue the release sequence of an earlier one.
-  std::memory_order owner_sets_top = std::memory_order_release;
-  // acquire: pairs with owner_sets_top.
-  std::memory_order thief_reads_top = std::memory_order_acquire;
-  // release: what the owner did to its array in the slow path, for a thief that waited for its end.
-  std::memory_order owner_leaves = std::memory_order_release;
-  // acquire: pairs with owner_leaves.
-  std::memory_order thief_waits = std::memory_order_acquire;
-  // release: the thief is done with the array. (The owner, which waits by taking the lock, would do without.)
-  std::memory_order thief_leaves = std::memory_order_release;
-  // acquire: pairs with thief_leaves; the entries that the thief took may be overwritten.
-  std::memory_order owner_enters = std::memory_order_acquire;
-  // release: the list of arrays, and where each is stopped, for threads that look at them without the lock; and that dry_
-  // changed, for a thread that sees that an entry is gone.
-  std::memory_order goes_dry = std::memory_order_release;
-  // acquire: pairs with goes_dry.
-  std::memory_order asks_dry = std::memory_order_acquire;
-  // Of batches of scattered slots on their way between threads.
-  TaggedStackOrders transfer{};
-};
-
 // `Pool`: the pool, which a cache points to.
 template <sync::Atomics A, BestPoolOrders O, class Pool>
 class BestPoolArrays {
  public:
-  using Arrays = ThreadArrays<A>;
+  using Arrays = ThreadPlaces<A>;
   using Array = typename Arrays::Array;
   using Entry = typename Arrays::Entry;
   using Lock = sync::Mutex<A, sync::CountWaits<A>>;
@@ -146,15 +123,15 @@ class BestPoolArrays {
 
   // ---- all arrays. Pre: the lock is held. `mine`: the caller's, which is not in its slow path; null: it has none
 
-  [[nodiscard]] Cache* first() const noexcept { return caches_.load(); }
+  [[nodiscard]] Cache* first() const noexcept { return static_cast<Cache*>(caches_.load()); }
   template <class F>
   void for_each_other(const Cache* mine, F&& f) noexcept {
-    for (Cache* cache = caches_.load(); cache != nullptr; cache = cache->next)
+    for (Cache* cache = first(); cache != nullptr; cache = cache->next)
       if (cache != mine && cache->array != nullptr) f(*cache);
   }
-  // A cache that no thread uses; null: memory is out. Hidden: its code must be that of the pool's home (home.hpp).
+  // A cache that no thread uses; null: memory is out. Hidden: its code must be that of the pool's home (best_pool_core.hpp).
   [[nodiscard, gnu::visibility("hidden")]] Cache* unused(Pool& pool) noexcept {
-    Cache* cache = caches_.load();
+    Cache* cache = first();
     while (cache != nullptr && cache->array != nullptr) cache = cache->next;
     if (cache != nullptr) return cache;
     cache = new (std::nothrow) Cache;
@@ -164,13 +141,13 @@ class BestPoolArrays {
       auto* const its = static_cast<Cache*>(leaving);
       its->pool->leave(*its);
     };
-    cache->next = caches_.load();
+    cache->next = first();
     caches_.store(cache);
     return cache;
   }
   // At the pool's end.
   void delete_all() noexcept {
-    while (Cache* const cache = caches_.load()) {
+    while (Cache* const cache = first()) {
       caches_.store(cache->next);
       if (cache->array != nullptr) cache->array->clear();
       delete cache;
@@ -233,7 +210,7 @@ class BestPoolArrays {
     const std::uint64_t dry = dry_.load(O.asks_dry);
     Dry found = (dry & 1) != 0 ? Dry::kNothing : Dry::kIsNot;
     if (found == Dry::kNothing) {
-      for (Cache* each = caches_.load(); each != nullptr; each = each->next) {
+      for (Cache* each = first(); each != nullptr; each = each->next) {
         const Array* const array = each->array;
         if (array == nullptr) continue;
         const std::intptr_t bottom = each->bottom_before.load(O.asks_dry);
@@ -292,7 +269,7 @@ class BestPoolArrays {
 
   // The first invariant of the head. Pre: the lock is held; at rest, and not dry.
   [[nodiscard]] bool check_invariants() const noexcept {
-    for (const Cache* cache = caches_.load(); cache != nullptr; cache = cache->next) {
+    for (const Cache* cache = first(); cache != nullptr; cache = cache->next) {
       if (cache->array == nullptr) continue;
       const Array& array = *cache->array;
       const std::intptr_t bottom = array.bottom.load(std::memory_order_relaxed);
@@ -328,7 +305,7 @@ class BestPoolArrays {
 
   // Changes while the pool is dry, or goes so: under the lock, but for hits_.
   alignas(base::kCacheLine) typename A::template atomic<std::uint64_t> dry_{0};  // odd: the pool is dry
-  typename A::template var<Cache*> caches_{nullptr};
+  typename A::template var<void*> caches_{nullptr};     // of type Cache, which is hidden with the pool that it names
   typename A::template atomic<std::uint32_t> hits_{0};  // acquires that found something in the dry pool, in a row
 };
 

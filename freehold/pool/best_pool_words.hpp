@@ -28,7 +28,7 @@
 #include "freehold/pool/memory.hpp"
 #include "freehold/pool/named_pools.hpp"
 #include "freehold/pool/slot_layout.hpp"
-#include "freehold/pool/thread_arrays.hpp"
+#include "freehold/pool/thread_places.hpp"
 #include "freehold/slots/slot_groups.hpp"
 #include "freehold/slots/summary_tree.hpp"
 #include "freehold/slots/word_pool.hpp"
@@ -37,7 +37,7 @@ namespace freehold::pool {
 
 template <sync::Atomics A>
 class BestPoolWords {
-  using Arrays = ThreadArrays<A>;
+  using Arrays = ThreadPlaces<A>;
   using Entry = typename Arrays::Entry;
 
  public:

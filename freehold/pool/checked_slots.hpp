@@ -15,30 +15,49 @@
 // Any thread; one lock for the pool. Cost: the lock, a hash or two, the slot's bytes filled and compared.
 #pragma once
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 
 #include "freehold/base/bits.hpp"
+#include "freehold/base/check.hpp"
 #include "freehold/check/block.hpp"
 #include "freehold/check/leaks.hpp"
 #include "freehold/check/quarantine.hpp"
 #include "freehold/check/settings.hpp"
 #include "freehold/pool/concept.hpp"
 #include "freehold/pool/memory.hpp"
+#include "freehold/pool/slots.hpp"
 #include "freehold/sync/atomics.hpp"
 #include "freehold/sync/lock.hpp"
 
 namespace freehold::pool {
 
-// Where a slot lies in its raw one.
-struct SlotRoom {
-  std::size_t front = 0;         // bytes before it; 0: it is not looked at, and the raw slot is the slot
-  std::size_t slot_bytes = 0;    // of the slot, rounded up to its alignment
-  std::size_t stride_bytes = 0;  // of the raw one
+// Which slots are handed out, one bit each. Its atomics are native ones under the simulator, too: it is an observer.
+class AllocatedSlots {
+ public:
+  // `slots`: 0 if no slot is looked at.
+  explicit AllocatedSlots(std::size_t slots)
+      : words_(slots != 0 ? ZeroedArray<Word>((slots + 63) / 64) : ZeroedArray<Word>()) {}
 
-  [[nodiscard]] static SlotRoom of(const PoolShape& shape) noexcept;
-  [[nodiscard]] bool is_checked() const noexcept { return front != 0; }
+  void on_allocate(std::size_t slot, const void* address) const noexcept {
+    const std::uint64_t mask = base::bit(slot & 63);
+    if ((words_[slot >> 6].fetch_or(mask, std::memory_order_relaxed) & mask) != 0)
+      base::fatal(base::HeapError::kCorruption, address);  // handed out twice
+  }
+  // False: it was not handed out, and the handler of fatal() returned.
+  [[nodiscard]] bool on_free(std::size_t slot, const void* address) const noexcept {
+    const std::uint64_t mask = base::bit(slot & 63);
+    if ((words_[slot >> 6].fetch_and(~mask, std::memory_order_relaxed) & mask) != 0) return true;
+    base::fatal(base::HeapError::kDoubleFree, address);
+    return false;
+  }
+
+ private:
+  using Word = std::atomic<std::uint64_t>;
+
+  ZeroedArray<Word> words_;
 };
 
 class CheckedSlots {

@@ -8,32 +8,15 @@
 //   flush()        optional: gives back what the pool keeps for the calling thread, as the end of a thread does
 //   contention()   what the Contention policy counted; zeros under IgnoreContention
 //
-// A strategy is one header with a pool template and a struct that describes it (lab/strategies/registry.hpp lists them):
-//
-//   struct TaggedStack {
-//     static constexpr std::string_view kName = "tagged-stack";         // on command lines and in tables
-//     static constexpr std::string_view kSource = "article 1, Pool_t";  // where it comes from
-//     static constexpr bool kFindsLast = true;                          // the last free slot, in any thread
-//     static constexpr TaggedStackOrders kOrders{};                     // an aggregate of memory orders, may be empty
-//     template <sync::Atomics A, class Contention = sync::IgnoreContention, TaggedStackOrders O = kOrders>
-//     using Pool = TaggedStackPool<A, Contention, O>;
-//   };
-//
-// and may say more:
-//
-//     static constexpr bool kBounded = false;              // acquire() goes on beyond PoolShape::slots
-//     static constexpr double kBookkeepingBytes = 4;       // a slot, at most, beside a constant for each pool and thread
-//     static constexpr bool kManySteps = true;             // models explore stale reads with fewer preemptions
-//     static constexpr std::array kUnobservable{Unobservable{1, "why"}};  // orders whose weakening no test can see
-//
-// Tests, model exploration, order mutants, coherence goldens, stress, benchmarks and the command find it from there.
+// A strategy is a pool template and a struct that describes it, as Best and TaggedStack; lab/strategies/registry.hpp says
+// more.
 #pragma once
 #include <concepts>
 #include <cstddef>
 #include <string_view>
 
 #include "freehold/sync/atomics.hpp"
-#include "freehold/sync/contention.hpp"
+#include "freehold/sync/policies.hpp"
 
 namespace freehold::pool {
 
@@ -74,16 +57,6 @@ using UnlockedPool = typename S::template Pool<sync::UnsharedAtomics>;
 template <class S>
 using CountedPool = typename S::template Pool<sync::NativeAtomics, sync::CountContention<sync::NativeAtomics>>;
 
-/// A descriptor of a pool, as the head of this file describes it.
-/// @tparam S  the descriptor
-template <class S>
-concept PoolStrategy = requires {
-  { S::kName } -> std::convertible_to<std::string_view>;
-  { S::kSource } -> std::convertible_to<std::string_view>;
-  { S::kFindsLast } -> std::convertible_to<bool>;
-  S::kOrders;
-} && SlotPool<NativePool<S>> && SlotPool<CountedPool<S>>;
-
 // For a strategy without orders of its own.
 struct NoOrders {};
 
@@ -93,20 +66,5 @@ struct Unobservable {
   std::size_t order = 0;
   std::string_view reason;
 };
-
-// The reason why a mutant of S with this order weakened may survive; empty: it must be killed.
-template <class S>
-[[nodiscard]] constexpr std::string_view why_unobservable(std::size_t order) noexcept {
-  if constexpr (requires { S::kUnobservable; })
-    for (const Unobservable& known : S::kUnobservable)
-      if (known.order == order) return known.reason;
-  return {};
-}
-
-template <class S>
-[[nodiscard]] constexpr bool is_bounded() noexcept {
-  if constexpr (requires { S::kBounded; }) return S::kBounded;
-  return true;
-}
 
 }  // namespace freehold::pool

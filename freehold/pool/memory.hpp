@@ -5,13 +5,10 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
-#include <new>
 #include <utility>
 
 #include "freehold/base/bits.hpp"
-#include "freehold/base/out_of_memory.hpp"
-#include "freehold/os/pages.hpp"
+#include "freehold/base/check.hpp"
 
 namespace freehold::pool {
 
@@ -24,25 +21,12 @@ class Memory {
   // Address space only, however large; commit() makes it usable piece by piece.
   [[nodiscard]] static Memory reserved(std::size_t bytes, std::size_t alignment, Huge huge = Huge::kAtOnce) {
     Memory memory;
-    memory.alignment_ = alignment;
-    memory.reserve(bytes, huge);
+    if (!memory.reserve(bytes, alignment, huge)) base::out_of_memory();
     return memory;
   }
   // Usable at once.
-  Memory(std::size_t bytes, std::size_t alignment, Huge huge = Huge::kAtOnce)
-      : alignment_(alignment < base::kCacheLine ? base::kCacheLine : alignment) {
-    if (bytes < kPageWorth && alignment_ < kPageWorth) {
-      bytes_ = base::align_up(bytes == 0 ? 1 : bytes, alignment_);
-      start_ = ::operator new(bytes_, std::align_val_t{alignment_});
-      std::memset(start_, 0, bytes_);
-      return;
-    }
-    reserve(bytes, huge);
-    if (!os::Pages::commit(start_, bytes_)) {
-      os::Pages::release(start_, bytes_);
-      mapped_ = false;
-      base::out_of_memory();
-    }
+  Memory(std::size_t bytes, std::size_t alignment, Huge huge = Huge::kAtOnce) {
+    if (!take(bytes, alignment, huge)) base::out_of_memory();
   }
   Memory(Memory&& other) noexcept { swap(other); }
   Memory& operator=(Memory&& other) noexcept {
@@ -50,10 +34,7 @@ class Memory {
     return *this;
   }
   ~Memory() {
-    if (mapped_)
-      os::Pages::release(start_, bytes_);
-    else if (start_ != nullptr)
-      ::operator delete(start_, bytes_, std::align_val_t{alignment_});
+    if (start_ != nullptr) give_back();
   }
 
   [[nodiscard]] void* start() const noexcept { return start_; }
@@ -61,35 +42,17 @@ class Memory {
   [[nodiscard]] bool is_pages() const noexcept { return mapped_; }
 
   // Makes [from, end) of reserved memory usable, which parts of it may be already. False: there is no memory.
-  [[nodiscard]] bool commit(std::size_t from, std::size_t end) const noexcept {
-    const std::size_t page = os::page_bytes();
-    from = base::align_down(from, page);
-    end = end < bytes_ ? base::align_up(end, page) : bytes_;
-    return os::Pages::commit(static_cast<std::byte*>(start_) + from, end - from);
-  }
+  [[nodiscard]] bool commit(std::size_t from, std::size_t end) const noexcept;
 
   static constexpr std::size_t kHugePage = std::size_t{2} << 20;
   // Asks for huge pages from the first whole one at or after `from` on.
-  void advise_huge(std::size_t from) const noexcept {
-    from = base::align_up(from, kHugePage);
-    const std::size_t end = base::align_down(bytes_, kHugePage);
-    if (mapped_ && from < end) os::Pages::advise_huge(static_cast<std::byte*>(start_) + from, end - from);
-  }
+  void advise_huge(std::size_t from) const noexcept;
 
  private:
-  static constexpr std::size_t kPageWorth = 4096;
-
-  void reserve(std::size_t bytes, Huge huge) {
-    const std::size_t page = os::page_bytes();
-    if (bytes > ~std::size_t{0} - 2 * kHugePage) base::out_of_memory();
-    bytes_ = base::align_up(bytes, page);
-    if (alignment_ < page) alignment_ = page;
-    if (bytes_ >= kHugePage && alignment_ < kHugePage) alignment_ = kHugePage;
-    start_ = os::Pages::reserve(bytes_, alignment_);
-    if (start_ == nullptr) base::out_of_memory();
-    mapped_ = true;
-    if (bytes_ >= kHugePage && huge == Huge::kAtOnce) advise_huge(0);
-  }
+  // False: there is no memory, and nothing was taken.
+  [[nodiscard]] bool take(std::size_t bytes, std::size_t alignment, Huge huge) noexcept;
+  [[nodiscard]] bool reserve(std::size_t bytes, std::size_t alignment, Huge huge) noexcept;
+  void give_back() noexcept;
 
   void swap(Memory& other) noexcept {
     std::swap(start_, other.start_);

@@ -24,7 +24,7 @@
 #include <type_traits>
 
 #include "freehold/base/bits.hpp"
-#include "freehold/base/out_of_memory.hpp"
+#include "freehold/base/check.hpp"
 #include "freehold/pool/best_pool.hpp"
 #include "freehold/pool/concept.hpp"
 #include "freehold/sync/lock.hpp"

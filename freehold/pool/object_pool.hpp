@@ -18,8 +18,6 @@
 #include <utility>
 
 #include "freehold/base/check.hpp"
-#include "freehold/base/end_as.hpp"
-#include "freehold/base/out_of_memory.hpp"
 #include "freehold/base/undo.hpp"
 #include "freehold/pool/best_pool.hpp"
 #include "freehold/pool/concept.hpp"

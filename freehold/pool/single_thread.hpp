@@ -24,7 +24,6 @@
 // Cost: 4 to 9 instructions each, no atomics, no shared lines. Bookkeeping: 8 bytes a slot that was in use.
 // Source: the unlocked pools of article 2, test 3, and what is left of BestPool when nobody else is there.
 #pragma once
-#include <algorithm>
 #include <cstddef>
 #include <utility>
 
@@ -99,7 +98,8 @@ class SingleThreadPool {
   [[nodiscard, gnu::noinline]] void* acquire_slow() noexcept {
     void**& top = kMarksAlways || hidden_top_ != nullptr ? hidden_top_ : top_;
     if (*top == nullptr) {
-      const std::size_t n = std::min(kBatch, slots_.count() - cut_);
+      const std::size_t left = slots_.count() - cut_;
+      const std::size_t n = left < kBatch ? left : kBatch;
       if (n == 0) return nullptr;
       cut_ += n;
       for (std::size_t i = 1; i <= n; ++i) *++top = slots_.address(cut_ - i);  // so that pops go upwards through memory

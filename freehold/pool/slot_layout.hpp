@@ -17,7 +17,6 @@
 
 #include "freehold/base/bits.hpp"
 #include "freehold/base/check.hpp"
-#include "freehold/base/out_of_memory.hpp"
 #include "freehold/base/poison.hpp"
 #include "freehold/os/pages.hpp"
 #include "freehold/pool/checked_slots.hpp"

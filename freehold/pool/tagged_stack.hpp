@@ -11,15 +11,27 @@
 // Bookkeeping: 4 bytes a slot and one line.
 #pragma once
 #include <atomic>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 
 #include "freehold/pool/concept.hpp"
 #include "freehold/pool/memory.hpp"
 #include "freehold/pool/slots.hpp"
-#include "freehold/pool/success_order.hpp"
 
 namespace freehold::pool {
+
+// The order with which a compare-exchange is compiled where its failure order is the stronger one. C++17 allows that pair;
+// GCC 12 does not know it: it compiles the success as seq_cst, and warns (-Winvalid-memory-model) where it sees the
+// constants. So the machine gets the weakest order that covers both. The simulator gets the algorithm's own.
+template <sync::Atomics A>
+[[nodiscard]] consteval std::memory_order success_order(std::memory_order success, std::memory_order failure) noexcept {
+  if (!std::same_as<A, sync::NativeAtomics>) return success;
+  if (failure == std::memory_order_seq_cst) return failure;
+  if (failure == std::memory_order_relaxed) return success;
+  if (success == std::memory_order_relaxed) return failure;
+  return success == std::memory_order_release ? std::memory_order_acq_rel : success;
+}
 
 struct TaggedStackOrders {
   // acquire: pairs with push; the link below the top, and what the slot's former owner did, are visible.
@@ -30,13 +42,9 @@ struct TaggedStackOrders {
   std::memory_order pop = std::memory_order_relaxed;
   // release: publishes the slot's link and its former owner's last use.
   std::memory_order push = std::memory_order_release;
-};
 
-// What several stacks need, where a look at all must not miss a slot (shortage.hpp): seq_cst looks and pushes, and a pop
-// that releases, so that a thread that sees a stack empty sees what its popper counted before. A look again is newer than
-// the look.
-inline constexpr TaggedStackOrders kStackAmongOthers{std::memory_order_seq_cst, std::memory_order_acquire,
-                                                     std::memory_order_release, std::memory_order_seq_cst};
+  friend constexpr bool operator==(const TaggedStackOrders&, const TaggedStackOrders&) = default;
+};
 
 // The link of each slot to the one below it.
 template <sync::Atomics A>

@@ -3,28 +3,21 @@
 // bytes are an array that is empty and full at once, so that neither fast path asks whether there is one yet.
 //
 //   Invariant: an entry of a thread's table is all zero, or its cache points back to it and is in the list of its pool,
-//   which `pool` names. Entry 0 is nobody's and stays zero: the place of pools that have none. Their arrays are found by a
-//   hash of the pool's address: with more than 127 pools alive, a pair of acquire and release costs some 8 ns more, and
-//   where very many of them are used in turn, a look at each that hashes alike.
+//   which `pool` names. Entry 0 is nobody's and stays zero: the place of pools that have none (thread_places.hpp).
 //
-// Each shared object has tables and places of its own (home.hpp), so two pools of different shared objects may have the same
-// place: the fast paths compare `pool`.
+// Templates are compiled into each shared object (program or library) that uses them, and each has its own tables: those
+// of a pool are those of the shared object that made it. So two pools of different ones may have the same place: the fast
+// paths compare `pool`. Code that reaches a table is of hidden visibility or always inlined: the linker cannot replace it by
+// that of another shared object.
 //
-// Places: any thread, under their lock, when pools come and go. An entry: its thread, but for `top` and `bottom`, which a
-// thief reads and raises (best_pool.hpp), and for the end of the pool, which clears it.
-// The lock ranks before the pools' own locks: thread exit and the pools' destruction take it to keep each other out.
+// An entry belongs to its thread. A thief reads `top` and raises `bottom` (best_pool_arrays.hpp), and the end of the pool
+// clears the entry.
 #pragma once
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
-#include <new>
-#include <type_traits>
-#include <utility>
 
-#include "freehold/base/bits.hpp"
 #include "freehold/sync/atomics.hpp"
-#include "freehold/sync/lock.hpp"
 
 namespace freehold::pool {
 
@@ -37,8 +30,6 @@ template <sync::Atomics A>
 class ThreadArrays {
  public:
   static constexpr std::size_t kPlaces = 128;
-  // Above every address: an array whose bottom is raised looks empty.
-  static constexpr std::intptr_t kRaised = std::numeric_limits<std::intptr_t>::max();
 
   using Entry = typename A::template var<void*>;
 
@@ -77,112 +68,16 @@ class ThreadArrays {
                                      static_cast<std::size_t>(place));
   }
 
-  [[nodiscard]] static std::intptr_t address(const Entry* entry) noexcept { return reinterpret_cast<std::intptr_t>(entry); }
   [[nodiscard]] static Entry* entry(std::intptr_t address) noexcept { return reinterpret_cast<Entry*>(address); }
-  // Natively an entry is a pointer and nothing else: whole arrays can be filled, read and moved as such.
-  static constexpr bool kPlain = std::is_same_v<A, sync::NativeAtomics>;
-  [[nodiscard]] static void** plain(Entry* entries) noexcept
-    requires kPlain
-  {
-    static_assert(sizeof(Entry) == sizeof(void*) && std::is_standard_layout_v<Entry>);
-    return reinterpret_cast<void**>(entries);
-  }
-  [[nodiscard]] static std::size_t entries(const Array& array) noexcept {
-    // relaxed: the owner, or at rest
-    const std::intptr_t bytes = array.top.load(std::memory_order_relaxed) - array.bottom.load(std::memory_order_relaxed);
-    return static_cast<std::size_t>(bytes) / sizeof(Entry);
-  }
 
-  // The calling thread's array of a pool without a place; null: it has none.
-  [[nodiscard, gnu::visibility("hidden")]] static Array* further(const void* pool) noexcept {
-    Further*& first = bucket(pool);
-    for (Further** link = &first; *link != nullptr; link = &(*link)->next) {
-      if (!(*link)->is_of(pool)) continue;
-      // To the front: a pool that is used again is found at once, however many there are. The chain is this thread's own.
-      Further* const found = std::exchange(*link, (*link)->next);
-      found->next = std::exchange(first, found);
-      return found;
-    }
-    return nullptr;
-  }
-  // How many arrays further() would look at; for tests.
-  [[nodiscard, gnu::visibility("hidden")]] static std::size_t steps_to(const void* pool) noexcept {
-    std::size_t steps = 0;
-    for (const Further* each = bucket(pool); each != nullptr; each = each->next) {
-      ++steps;
-      if (each->is_of(pool)) break;
-    }
-    return steps;
-  }
-  // An array that the calling thread may use for the pool, at its place or, without one, elsewhere; null: the thread is
-  // ending, or memory is out. Pre: no lock is held.
-  [[nodiscard, gnu::visibility("hidden")]] static Array* unused(const void* pool, Place place) noexcept {
-    if (A::template per_thread<Table>().ended) return nullptr;
-    if (place != Place::kNone) return &mine(place);
-    const sync::Guard guard(places().lock);  // under which ended pools clear theirs
-    for (Further* each = bucket(pool); each != nullptr; each = each->next)
-      if (each->is_of(nullptr)) return each;
-    auto* const made = new (std::nothrow) Further;
-    if (made == nullptr) return nullptr;
-    made->next = bucket(pool);
-    bucket(pool) = made;
-    return made;
-  }
-  // Has the calling thread's caches leave their pools when it ends.
-  [[gnu::visibility("hidden")]] static void at_exit() noexcept { A::at_thread_exit(&ThreadArrays::thread_ends); }
-
-  // Which places are taken, in one shared object.
-  struct Places {
-    sync::Mutex<A> lock;
-    bool taken[kPlaces];
-
-    // A free place, or kNone.
-    [[nodiscard]] Place claim() noexcept {
-      const sync::Guard guard(lock);
-      for (std::size_t i = 1; i < kPlaces; ++i) {
-        if (taken[i]) continue;
-        taken[i] = true;
-        return Place{i * sizeof(Array)};
-      }
-      return Place::kNone;
-    }
-    // Pre: the lock is held; no thread's entry at `place` is in use.
-    void give_up(Place place) noexcept { taken[static_cast<std::size_t>(place) / sizeof(Array)] = false; }
-  };
-  // Those of the shared object that asks.
-  [[nodiscard, gnu::visibility("hidden")]] static Places& places() noexcept { return A::template per_process<Places>(); }
-
- private:
-  // An array of a pool without a place, in its thread's chain; of no pool, when that has ended.
-  struct Further : Array {
-    Further* next = nullptr;
-  };
+ protected:
+  struct Further;  // an array of a pool without a place
   static constexpr std::size_t kBuckets = 32;
   struct Table {
     Array arrays[kPlaces];
     Further* further[kBuckets];
     bool ended;
   };
-  [[nodiscard, gnu::visibility("hidden")]] static Further*& bucket(const void* pool) noexcept {
-    constexpr std::uint64_t kGolden = 0x9E37'79B9'7F4A'7C15;  // Knuth's multiplicative hash
-    return A::template per_thread<Table>().further[(reinterpret_cast<std::uint64_t>(pool) * kGolden) >> 59];
-  }
-  static_assert(kBuckets == 1 << (64 - 59));
-
-  [[gnu::visibility("hidden")]] static void thread_ends() noexcept {
-    const sync::Guard guard(places().lock);
-    Table& table = A::template per_thread<Table>();
-    table.ended = true;
-    for (Array& array : table.arrays)
-      if (array.cache != nullptr) array.cache->leave(array.cache);
-    for (Further*& chain : table.further) {
-      while (chain != nullptr) {
-        Further* const each = std::exchange(chain, chain->next);
-        if (each->cache != nullptr) each->cache->leave(each->cache);
-        delete each;
-      }
-    }
-  }
 };
 
 }  // namespace freehold::pool

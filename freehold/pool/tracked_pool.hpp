@@ -20,14 +20,13 @@
 #include <type_traits>
 #include <utility>
 
-#include "freehold/base/out_of_memory.hpp"
+#include "freehold/base/check.hpp"
 #include "freehold/base/undo.hpp"
 #include "freehold/pool/object_pool.hpp"
 #include "freehold/sync/lock.hpp"
 
 namespace freehold::pool {
 
-/// What a TrackedPool is made with.
 /// A snapshot of a TrackedPool.
 struct PoolStats {
   const char* name = "";      ///< as the options gave it

@@ -33,13 +33,10 @@
 #include <bit>
 #include <concepts>
 #include <cstdint>
-#include <ctime>
 #include <type_traits>
 #include <utility>
 
 #include "freehold/os/futex.hpp"
-#include "freehold/os/membarrier.hpp"
-#include "freehold/os/threads.hpp"
 
 namespace freehold::sync {
 
@@ -101,8 +98,7 @@ concept SharedAtomics = Atomics<A> && requires(typename A::template atomic<std::
   A::notify_all_shared(w);
 };
 
-// wait_shared() without a time-out.
-inline constexpr std::uint64_t kForever = ~std::uint64_t{0};  // nanoseconds
+using os::kForever;  // wait_shared() without a time-out
 
 // Returns once `holds()`, soon, by the work of another thread, which may have to run first on this CPU.
 template <class A, class F>
@@ -136,17 +132,6 @@ struct NativeAtomics {
 #endif
   }
   static void yield() noexcept { os::Futex::nap(50'000); }
-  // Whether `value` is below a bound that grows, read relaxed: in one instruction, which compilers make two of an atomic
-  // load.
-  static bool is_below(std::size_t value, const std::atomic<std::size_t>& bound) noexcept {
-#if defined(__x86_64__)
-    bool is;
-    asm("cmpq %2, %1" : "=@ccb"(is) : "r"(value), "m"(bound));
-    return is;
-#else
-    return value < bound.load(std::memory_order_relaxed);
-#endif
-  }
   static void light_fence() noexcept { std::atomic_signal_fence(std::memory_order_seq_cst); }
   // False: the system refuses by now (a filter of system calls), and no thread was fenced.
   static bool heavy_fence() noexcept { return os::Membarrier::run_in_all_threads(); }
@@ -165,7 +150,7 @@ struct NativeAtomics {
     return id;
   }
   // No constructor, hence no check in the access. These three are hidden: each shared object has its own, in whatever way
-  // it was linked and loaded, never sometimes that of another (pool/home.hpp relies on it).
+  // it was linked and loaded, never sometimes that of another (pool/thread_arrays.hpp relies on it).
   template <class T>
   [[gnu::visibility("hidden")]] static T& per_thread() noexcept {
     static_assert(std::is_trivially_destructible_v<T>);
@@ -199,10 +184,7 @@ struct NativeAtomics {
   // Waits for at most so long; returns for no reason, too.
   template <class T>
   static void wait_shared(const std::atomic<T>& a, T old, std::uint64_t nanoseconds = kForever) noexcept {
-    const timespec time{static_cast<std::time_t>(nanoseconds / 1'000'000'000),
-                        static_cast<long>(nanoseconds % 1'000'000'000)};
-    os::Futex::wait(lower_half(a), static_cast<std::uint32_t>(old), os::FutexScope::kShared,
-                    nanoseconds == kForever ? nullptr : &time);
+    os::Futex::wait(lower_half(a), static_cast<std::uint32_t>(old), os::FutexScope::kShared, nanoseconds);
   }
   template <class T>
   static void notify_one_shared(std::atomic<T>& a) noexcept {
@@ -226,78 +208,5 @@ struct NativeAtomics {
   }
 };
 static_assert(Atomics<NativeAtomics> && SharedAtomics<NativeAtomics>);
-
-// For one thread at a time: plain memory with the interface of atomics, so that every algorithm has an unlocked form.
-// Does not happen: there is no other thread to wait for.
-struct UnsharedAtomics {
-  template <class T>
-  class atomic {
-   public:
-    constexpr atomic() noexcept = default;
-    constexpr atomic(T value) noexcept : value_(value) {}  // NOLINT: as std::atomic
-    atomic(const atomic&) = delete;
-    atomic& operator=(const atomic&) = delete;
-
-    [[nodiscard]] T load(std::memory_order = std::memory_order_relaxed) const noexcept { return value_; }
-    void store(T value, std::memory_order = std::memory_order_relaxed) noexcept { value_ = value; }
-    T exchange(T value, std::memory_order = std::memory_order_relaxed) noexcept { return std::exchange(value_, value); }
-    bool compare_exchange_strong(T& expected, T value, std::memory_order = std::memory_order_relaxed,
-                                 std::memory_order = std::memory_order_relaxed) noexcept {
-      if (value_ != expected) return expected = value_, false;
-      return value_ = value, true;
-    }
-    bool compare_exchange_weak(T& expected, T value, std::memory_order = std::memory_order_relaxed,
-                               std::memory_order = std::memory_order_relaxed) noexcept {
-      return compare_exchange_strong(expected, value);
-    }
-    T fetch_add(T value, std::memory_order = std::memory_order_relaxed) noexcept {
-      return std::exchange(value_, value_ + value);
-    }
-    T fetch_sub(T value, std::memory_order = std::memory_order_relaxed) noexcept {
-      return std::exchange(value_, value_ - value);
-    }
-    T fetch_or(T value, std::memory_order = std::memory_order_relaxed) noexcept {
-      return std::exchange(value_, value_ | value);
-    }
-    T fetch_and(T value, std::memory_order = std::memory_order_relaxed) noexcept {
-      return std::exchange(value_, value_ & value);
-    }
-    T fetch_xor(T value, std::memory_order = std::memory_order_relaxed) noexcept {
-      return std::exchange(value_, value_ ^ value);
-    }
-
-   private:
-    T value_{};
-  };
-  template <class T>
-  using var = NativeAtomics::var<T>;
-
-  static constexpr void fence(std::memory_order) noexcept {}
-  static constexpr void pause() noexcept {}
-  static constexpr void yield() noexcept {}
-  static constexpr void light_fence() noexcept {}
-  static constexpr void heavy_fence() noexcept {}
-  static constexpr bool may_fence_heavily() noexcept { return true; }
-  static constexpr std::uint32_t thread_number() noexcept { return 0; }
-  static constexpr std::uint32_t thread_id() noexcept { return 1; }
-  template <class T>
-  [[gnu::visibility("hidden")]] static T& per_thread() noexcept {
-    return NativeAtomics::per_thread<T>();
-  }
-  template <class T>
-  [[gnu::visibility("hidden")]] static T& per_process() noexcept {
-    return NativeAtomics::per_process<T>();
-  }
-  static void at_thread_exit(ExitCall call) noexcept { NativeAtomics::at_thread_exit(call); }
-  static constexpr unsigned cpu_id() noexcept { return 0; }
-  static constexpr void wait(const atomic<std::uint32_t>&, std::uint32_t) noexcept {}
-  static constexpr void notify_one(atomic<std::uint32_t>&) noexcept {}
-  static constexpr void notify_all(atomic<std::uint32_t>&) noexcept {}
-  template <class T>
-  static constexpr T decide(T value, T) noexcept {
-    return value;
-  }
-};
-static_assert(Atomics<UnsharedAtomics>);
 
 }  // namespace freehold::sync

@@ -10,7 +10,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <ctime>
 #include <optional>
 
 #include "freehold/base/bits.hpp"
@@ -24,14 +23,7 @@ namespace freehold::timer {
 struct FutexSleep {
   static void wait_until(const std::atomic<std::uint32_t>& word, std::uint32_t old,
                          std::optional<TimePoint> until) noexcept {
-    timespec deadline{};
-    if (until) {
-      const auto since_start = until->time_since_epoch();
-      const auto seconds = std::chrono::floor<std::chrono::seconds>(since_start);
-      deadline.tv_sec = seconds.count();
-      deadline.tv_nsec = (since_start - seconds).count();
-    }
-    os::Futex::wait_until(&word, old, until ? &deadline : nullptr);
+    os::Futex::wait_until(&word, old, until.value_or(TimePoint::max()).time_since_epoch().count());
   }
 };
 

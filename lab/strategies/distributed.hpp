@@ -18,7 +18,7 @@
 #include <cstddef>
 #include <new>
 
-#include "freehold/base/out_of_memory.hpp"
+#include "freehold/base/check.hpp"
 #include "freehold/os/cpu.hpp"
 #include "freehold/pool/concept.hpp"
 #include "freehold/pool/memory.hpp"

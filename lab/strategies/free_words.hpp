@@ -13,7 +13,7 @@
 #include "freehold/base/bits.hpp"
 #include "freehold/pool/memory.hpp"
 #include "freehold/pool/slots.hpp"
-#include "freehold/pool/success_order.hpp"
+#include "freehold/pool/tagged_stack.hpp"
 
 namespace freehold::pool {
 

@@ -17,7 +17,7 @@
 #include "freehold/pool/concept.hpp"
 #include "freehold/pool/memory.hpp"
 #include "freehold/pool/slots.hpp"
-#include "freehold/pool/success_order.hpp"
+#include "freehold/pool/tagged_stack.hpp"
 #include "lab/strategies/shortage.hpp"
 
 namespace freehold::pool {

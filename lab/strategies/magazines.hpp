@@ -22,9 +22,9 @@
 
 #include "freehold/base/bits.hpp"
 #include "freehold/pool/concept.hpp"
-#include "freehold/pool/home.hpp"
 #include "freehold/pool/memory.hpp"
 #include "freehold/pool/slots.hpp"
+#include "lab/strategies/home.hpp"
 #include "lab/strategies/pool_lock.hpp"
 #include "lab/strategies/thread_caches.hpp"
 

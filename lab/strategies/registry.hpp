@@ -1,12 +1,31 @@
 // SPDX-License-Identifier: MIT
-// Every pool strategy, by one line. Write x.hpp in this folder with a pool and its descriptor (concept.hpp says how),
-// include it here and add its descriptor: concept check, conformance, model exploration, order mutants, coherence golden,
-// stress, bench row and the listing of `freehold pools` follow by themselves.
+// Every pool strategy, by one line. Write x.hpp in this folder with a pool and its descriptor, include it here and add its
+// descriptor: concept check, conformance, model exploration, order mutants, coherence golden, stress, bench row and the
+// listing of `freehold pools` follow by themselves.
+//
+// A strategy is one header with a pool template and a struct that describes it:
+//
+//   struct TaggedStack {
+//     static constexpr std::string_view kName = "tagged-stack";         // on command lines and in tables
+//     static constexpr std::string_view kSource = "article 1, Pool_t";  // where it comes from
+//     static constexpr bool kFindsLast = true;                          // the last free slot, in any thread
+//     static constexpr TaggedStackOrders kOrders{};                     // an aggregate of memory orders, may be empty
+//     template <sync::Atomics A, class Contention = sync::IgnoreContention, TaggedStackOrders O = kOrders>
+//     using Pool = TaggedStackPool<A, Contention, O>;
+//   };
+//
+// and may say more:
+//
+//     static constexpr bool kBounded = false;              // acquire() goes on beyond PoolShape::slots
+//     static constexpr double kBookkeepingBytes = 4;       // a slot, at most, beside a constant for each pool and thread
+//     static constexpr bool kManySteps = true;             // models explore stale reads with fewer preemptions
+//     static constexpr std::array kUnobservable{Unobservable{1, "why"}};  // orders whose weakening no test can see
 #pragma once
+#include <concepts>
 #include <cstddef>
 #include <string_view>
 
-#include "freehold/pool/best_pool.hpp"
+#include "freehold/pool/best_pool_core.hpp"
 #include "freehold/pool/concept.hpp"
 #include "freehold/pool/single_thread.hpp"  // in no list: it is for one thread
 #include "freehold/pool/tagged_stack.hpp"
@@ -23,6 +42,31 @@
 #include "lab/strategies/system_new.hpp"
 
 namespace freehold::pool {
+
+/// A descriptor of a pool, as the head of this file describes it.
+/// @tparam S  the descriptor
+template <class S>
+concept PoolStrategy = requires {
+  { S::kName } -> std::convertible_to<std::string_view>;
+  { S::kSource } -> std::convertible_to<std::string_view>;
+  { S::kFindsLast } -> std::convertible_to<bool>;
+  S::kOrders;
+} && SlotPool<NativePool<S>> && SlotPool<CountedPool<S>>;
+
+// The reason why a mutant of S with this order weakened may survive; empty: it must be killed.
+template <class S>
+[[nodiscard]] constexpr std::string_view why_unobservable(std::size_t order) noexcept {
+  if constexpr (requires { S::kUnobservable; })
+    for (const Unobservable& known : S::kUnobservable)
+      if (known.order == order) return known.reason;
+  return {};
+}
+
+template <class S>
+[[nodiscard]] constexpr bool is_bounded() noexcept {
+  if constexpr (requires { S::kBounded; }) return S::kBounded;
+  return true;
+}
 
 /// A list of strategies.
 /// @tparam S  the strategies

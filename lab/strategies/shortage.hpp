@@ -18,6 +18,7 @@
 #include <string_view>
 
 #include "freehold/base/bits.hpp"
+#include "freehold/pool/tagged_stack.hpp"
 #include "freehold/sync/atomics.hpp"
 
 namespace freehold::pool {
@@ -31,6 +32,12 @@ struct ShortageOrders {
   std::memory_order tell = std::memory_order_relaxed;
   std::memory_order compare = std::memory_order_relaxed;
 };
+
+// What several stacks need, where a look at all must not miss a slot (see the head): seq_cst looks and pushes, and a pop
+// that releases, so that a thread that sees a stack empty sees what its popper counted before. A look again is newer than
+// the look.
+inline constexpr TaggedStackOrders kStackAmongOthers{std::memory_order_seq_cst, std::memory_order_acquire,
+                                                     std::memory_order_release, std::memory_order_seq_cst};
 
 // Why a strategy's orders for this may stay although the general scenarios do not see them weakened: it takes a thread that
 // walks from slot to slot behind another's sweep, which is all that happens there.

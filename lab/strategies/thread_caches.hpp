@@ -20,8 +20,8 @@
 #include <utility>
 
 #include "freehold/sync/atomics.hpp"
-#include "freehold/sync/contention.hpp"
 #include "freehold/sync/lock.hpp"
+#include "freehold/sync/policies.hpp"
 #include "lab/strategies/pool_lock.hpp"
 
 namespace freehold::pool {

@@ -5,7 +5,7 @@
 
 #include <bit>
 
-#include "freehold/pool/best_pool.hpp"
+#include "freehold/pool/best_pool_core.hpp"
 #include "sim/sim_atomics.hpp"
 #include "tests/model/expect_ok.hpp"
 

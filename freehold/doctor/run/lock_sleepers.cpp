@@ -6,7 +6,7 @@
 #include <string>
 
 #include "freehold/live/process.hpp"
-#include "freehold/os/futex.hpp"
+#include "freehold/os/threads.hpp"
 
 namespace freehold::doctor {
 namespace {
@@ -20,7 +20,7 @@ bool LockSleepers::sleeps_in_lock(const std::string& call_line) noexcept {
   unsigned long word = 0, operation = 0, expected = 0;
   // "-1 ..." is a thread that sleeps elsewhere
   return std::sscanf(call_line.c_str(), "%ld %lx %lx %lx", &call, &word, &operation, &expected) == 4 &&
-         call == os::Futex::kCall && os::Futex::waits_for_lock(operation, expected);
+         os::waits_for_lock(call, operation, expected);
 }
 
 void LockSleepers::look(const std::vector<pid_t>& processes) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "freehold/os/membarrier.hpp"
+#include "freehold/os/futex.hpp"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,6 @@
 #include <chrono>
 #include <thread>
 
-#include "freehold/os/futex.hpp"
 #include "freehold/os/threads.hpp"
 
 namespace freehold::os {
@@ -76,9 +75,9 @@ TEST(Futex, OtherValueOrDeadlinePassed_ReturnsAndErrnoIsKept) {
   errno = EDOM;
   Futex::wait(&word, 0, FutexScope::kProcess);
   Futex::wait(&word, 0, FutexScope::kShared);
-  const timespec soon{0, 1'000'000}, start{0, 0};
-  Futex::wait(&word, 1, FutexScope::kProcess, &soon);
-  Futex::wait_until(&word, 1, &start);
+  Futex::wait(&word, 1, FutexScope::kProcess, 1'000'000);
+  Futex::wait_until(&word, 1, 0);
+  Futex::wait_until(&word, 1, INT64_MIN);
   EXPECT_EQ(errno, EDOM);
 }
 

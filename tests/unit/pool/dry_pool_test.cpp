@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "freehold/pool/best_pool.hpp"
+#include "freehold/pool/best_pool_core.hpp"
 #include "lab/strategies/registry.hpp"
 
 namespace freehold::pool {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Pools beyond the table's places: a thread finds its arrays of them by a chain.
-#include "freehold/pool/thread_arrays.hpp"
+#include "freehold/pool/thread_places.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 namespace freehold::pool {
 namespace {
 
-using Arrays = ThreadArrays<sync::NativeAtomics>;
+using Arrays = ThreadPlaces<sync::NativeAtomics>;
 
 // As many addresses as pools, at a pool's distances.
 struct alignas(64) Address {
