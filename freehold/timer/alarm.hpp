@@ -8,7 +8,6 @@
 // Cost: wake_for a fence and a load; when it wakes, a write and a system call. sleep: a fence and a system call.
 #pragma once
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <optional>
 

@@ -14,11 +14,12 @@
 // callback. So creating and destroying for ever holds memory for the timers that live and for those that were destroyed
 // while the thread was on its way.
 #pragma once
+#include <pthread.h>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <thread>
 #include <utility>
 
 #include "freehold/sync/atomics.hpp"
@@ -97,6 +98,21 @@ class Rounds {
   typename A::template atomic<bool> finished_{false};
 };
 
+// A thread. (The header of std::thread costs a program more to compile than the timers do.)
+class DriverThread {
+ public:
+  // Pre: none was started.
+  // Errors: std::system_error.
+  void start(void (*run)(void* context), void* context);
+  [[nodiscard]] bool is_joinable() const noexcept { return is_joinable_; }
+  [[nodiscard]] bool is_caller() const noexcept { return is_joinable_ && ::pthread_equal(thread_, ::pthread_self()) != 0; }
+  void join() noexcept;
+
+ private:
+  pthread_t thread_{};
+  bool is_joinable_ = false;
+};
+
 /// A timer structure with a thread that calls the timers that are due.
 /// @tparam T  a structure for any thread, such as TimerWheel<AnyThread>
 /// Threads: any, for create, set, cancel, destroy and quiesce; callbacks run in the driver's thread, one after the other.
@@ -107,7 +123,9 @@ class Driver {
   /// @param args  those of the timers' constructor
   /// Errors: std::system_error, and what the timers' constructor throws.
   template <class... Args>
-  explicit Driver(Args&&... args) : timers_(std::forward<Args>(args)...), thread_([this] { run(); }) {}
+  explicit Driver(Args&&... args) : timers_(std::forward<Args>(args)...) {
+    thread_.start([](void* self) { static_cast<Driver*>(self)->run(); }, this);
+  }
   Driver(const Driver&) = delete;
   Driver& operator=(const Driver&) = delete;
   /// As stop().
@@ -169,17 +187,17 @@ class Driver {
   /// Returns when no callback runs that ran when it was called: after a cancel() or destroy(), that timer's callback is not
   /// running, and what it did is visible. In a callback: at once.
   void quiesce() noexcept {
-    if (std::this_thread::get_id() != thread_.get_id()) rounds_.quiesce();
+    if (!thread_.is_caller()) rounds_.quiesce();
   }
 
   /// Ends the thread after the callbacks that are due; timers that are armed then stay so and do not fire. Idempotent. In a
   /// callback it does not wait, and the destructor, or a call by another thread, does.
   /// Pre: no two other threads call it at a time; no callback destroys its driver.
   void stop() noexcept {
-    if (!thread_.joinable()) return;
+    if (!thread_.is_joinable()) return;
     stopped_.store(true, std::memory_order_relaxed);  // relaxed: published by the wake
     alarm_.wake();
-    if (std::this_thread::get_id() != thread_.get_id()) thread_.join();
+    if (!thread_.is_caller()) thread_.join();
   }
 
  private:
@@ -197,7 +215,7 @@ class Driver {
   // There is no room, but perhaps for the timers that were destroyed and that the thread has not looked at. Each round looks
   // at kBudget of them.
   [[gnu::noinline]] TimerId create_after_reclaiming(Callback callback, void* context) noexcept {
-    if (std::this_thread::get_id() == thread_.get_id()) return {};
+    if (thread_.is_caller()) return {};
     std::uint32_t rests = rests_.load(std::memory_order_acquire);  // acquire: pairs with run()
     for (unsigned seen = 0; seen < 2;) {                           // the first rest may have come of a look before our call
       if (!rounds_.pass([this] { alarm_.wake(); })) return {};
@@ -229,7 +247,7 @@ class Driver {
   std::atomic<std::uint32_t> rests_{0};  // the thread: rounds after which there was nothing more to do
   std::atomic<std::uint32_t> reclaim_at_{kReclaimEvery};
   std::atomic<bool> stopped_{false};
-  std::thread thread_;  // the last: it uses the others
+  DriverThread thread_;
 };
 
 }  // namespace freehold::timer

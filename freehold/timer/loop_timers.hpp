@@ -9,7 +9,6 @@
 // somewhat before it, once, in place of what was started before; stop() takes that back; both end with the alarm.
 // Threads: the loop's. Cost: the structure's; a set() that is earlier than all others starts the alarm anew.
 #pragma once
-#include <chrono>
 #include <cstddef>
 #include <optional>
 #include <utility>

@@ -10,10 +10,9 @@
 // Threads: as the policy says; allocate() and free() under a lock of a few instructions, and a system call when the array
 // grows.
 #pragma once
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <new>
 
 #include "freehold/base/bits.hpp"
 #include "freehold/base/check.hpp"
@@ -32,7 +31,7 @@ class NodeArray {
  public:
   // Errors: std::bad_alloc when there is no address space for `capacity` nodes.
   explicit NodeArray(std::size_t capacity)
-      : capacity_(static_cast<std::uint32_t>(std::min<std::size_t>(capacity, kNoNode))),
+      : capacity_(static_cast<std::uint32_t>(capacity < kNoNode ? capacity : kNoNode)),
         memory_(pool::Memory::reserved(std::size_t{capacity_} * sizeof(Node), alignof(Node))),
         nodes_(static_cast<Node*>(memory_.start())) {}
 
@@ -55,7 +54,7 @@ class NodeArray {
     }
     const std::uint32_t index = used_.load(std::memory_order_relaxed);  // relaxed: changed under the lock only
     if (index == usable_ && !grow()) return kNoNode;
-    std::construct_at(&nodes_[index]);
+    ::new (static_cast<void*>(&nodes_[index])) Node;
     used_.store(index + 1, std::memory_order_release);
     ++allocated_;
     return index;
@@ -81,10 +80,11 @@ class NodeArray {
   [[gnu::noinline]] bool grow() noexcept {
     if (usable_ == capacity_) return false;
     const std::size_t now = std::size_t{usable_} * sizeof(Node);
-    const std::size_t end =
-        std::min(base::align_up(now + std::clamp(now, kFirstBytes, kMostBytes), kFirstBytes), memory_.bytes());
+    const std::size_t step = now < kFirstBytes ? kFirstBytes : now < kMostBytes ? now : kMostBytes;
+    std::size_t end = base::align_up(now + step, kFirstBytes);
+    if (end > memory_.bytes()) end = memory_.bytes();
     if (!memory_.commit(now, end)) return false;
-    usable_ = static_cast<std::uint32_t>(std::min<std::size_t>(end / sizeof(Node), capacity_));
+    usable_ = end / sizeof(Node) < capacity_ ? static_cast<std::uint32_t>(end / sizeof(Node)) : capacity_;
     return true;
   }
 

@@ -18,7 +18,6 @@
 // With a driver it waits for the callback that runs, unless it is called by one. Cost: T's, one allocation at the beginning.
 // Errors: the constructor throws std::bad_alloc when T has no timer, or the heap no block; without exceptions it ends there.
 #pragma once
-#include <chrono>
 #include <concepts>
 #include <cstdlib>
 #include <memory>

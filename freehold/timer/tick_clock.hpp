@@ -2,7 +2,6 @@
 // The ticks of a timing wheel: times in a unit of the wheel's own, counted from the earliest one there can be, so that all
 // are positive. Constant time; no state.
 #pragma once
-#include <chrono>
 #include <cstdint>
 #include <limits>
 

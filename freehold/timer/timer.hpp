@@ -19,13 +19,17 @@
 //    those that had come already when they were set, in any order.
 //  - A handle of a timer that was destroyed does nothing: every operation says that there is no such timer.
 #pragma once
+// std::chrono without calendar and streams, where the library has that apart: those take longer to compile than the timers.
+#if __has_include(<bits/chrono.h>)
+#include <bits/chrono.h>
+#else
 #include <chrono>
+#endif
+
 #include <compare>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <memory>
 #include <optional>
 #include <type_traits>
 #include <utility>
@@ -183,7 +187,7 @@ template <class T, class F>
         else
           call();
       },
-      const_cast<void*>(static_cast<const void*>(std::addressof(f))));
+      const_cast<void*>(static_cast<const void*>(__builtin_addressof(f))));
 }
 
 }  // namespace freehold::timer

@@ -11,7 +11,6 @@
 // Memory: 88 bytes a timer; that of destroyed ones is used again, and goes back to the system at the queue's end.
 // Errors: the constructor throws std::bad_alloc when there is no address space.
 #pragma once
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>

@@ -24,7 +24,6 @@
 // part (driver.hpp). Cost: all O(1), next_expiry() and the slots of an advance() too. Memory: one line of 64 bytes a timer,
 // 3 KiB a wheel. Errors: the constructor throws std::bad_alloc when there is no address space.
 #pragma once
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -188,7 +187,7 @@ class BasicTimerWheel {
   Progress advance(TimePoint now, std::size_t budget = kNoLimit) noexcept {
     FREEHOLD_ASSERT(budget > 0);
     const Owner owner(*this);
-    target_ = std::max(target_, Time::tick_before(now));
+    if (const Ticks tick = Time::tick_before(now); tick > target_) target_ = tick;
     if constexpr (Locking::kShared)
       budget = drain_mailbox(budget);
     else if (slots_.empty(due_list()))
@@ -312,32 +311,27 @@ class BasicTimerWheel {
       return !slots_.empty(again_list());
   }
 
-  // Where a timer belongs that may fire after `until` only; what is due before goes to `list`.
-  [[nodiscard]] WheelPlace place_for(Ticks due, Ticks until, std::uint16_t list) const noexcept {
-    return due <= until ? WheelPlace{list, 0} : Slots::place_of(due, position_);
+  // Links the timer where it belongs, or not at all; what is due until `until` goes to `list`. Pre: it is not linked.
+  Resolved link_anew(std::uint32_t index, bool from_mailbox, bool may_fire, Ticks until, std::uint16_t list) noexcept {
+    WheelPlace place{};
+    const Resolved found = nodes_[index].state.resolve(from_mailbox, may_fire, position_, [&](Ticks due) {
+      place = due <= until ? WheelPlace{list, 0} : Slots::place_of(due, position_);
+      return place.start;
+    });
+    if (found == Resolved::kPlaced) slots_.link(index, place.slot);
+    return found;
   }
 
   // SingleThreaded: the timer was set to a tick before the slot in which it is linked, if it is.
   void link_earlier(Node& node, std::uint32_t index) noexcept {
     if (node.link.is_linked()) slots_.unlink(index);
-    WheelPlace place{};
-    node.state.resolve(false, false, position_, [&](Ticks due) {
-      place = place_for(due, target_, again_list());
-      return place.start;
-    });
-    slots_.link(index, place.slot);
+    link_anew(index, false, false, target_, again_list());
   }
 
   // Unlinks the timer and links it where it belongs now, or not at all. True: it is due, and is not armed any more.
   bool resolve(std::uint32_t index) noexcept {
     slots_.unlink(index);
-    WheelPlace place{};
-    const Resolved found = nodes_[index].state.resolve(false, true, position_, [&](Ticks due) {
-      place = Slots::place_of(due, position_);
-      return place.start;
-    });
-    if (found == Resolved::kPlaced) slots_.link(index, place.slot);
-    return found == Resolved::kDue;
+    return link_anew(index, false, true, position_, kNoList) == Resolved::kDue;
   }
 
   void call(std::uint32_t index) noexcept {
@@ -387,17 +381,9 @@ class BasicTimerWheel {
   {
     Node& node = nodes_[index];
     if (node.link.is_linked()) slots_.unlink(index);
-    WheelPlace place{};
-    switch (node.state.resolve(true, false, position_, [&](Ticks due) {
-      place = place_for(due, position_, due_list());
-      return place.start;
-    })) {
-      case Resolved::kPlaced: slots_.link(index, place.slot); break;
-      case Resolved::kEnded: nodes_.free(index); break;
-      case Resolved::kBusy: post(node, index); break;
-      case Resolved::kIdle:
-      case Resolved::kDue: break;
-    }
+    const Resolved found = link_anew(index, true, false, position_, due_list());
+    if (found == Resolved::kEnded) nodes_.free(index);
+    if (found == Resolved::kBusy) post(node, index);
   }
 
   // Whether one of a list is due; moves on those that are not. Takes from `looks`; when they are used up: true.
@@ -414,12 +400,7 @@ class BasicTimerWheel {
   // Links a timer anew that does not belong where it is, as far as the owner saw; or not at all, if it is not armed.
   void relink(std::uint32_t index) noexcept {
     slots_.unlink(index);
-    WheelPlace place{};
-    const Resolved found = nodes_[index].state.resolve(false, false, position_, [&](Ticks due) {
-      place = place_for(due, position_, due_list());
-      return place.start;
-    });
-    if (found == Resolved::kPlaced) slots_.link(index, place.slot);
+    link_anew(index, false, false, position_, due_list());
   }
 
   // The earliest tick at which a timer of this slot is due; none if no timer belongs there. Moves on those that do not.

@@ -12,7 +12,6 @@
 #include <uv.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 
 #include "freehold/timer/loop_timers.hpp"
