@@ -88,6 +88,11 @@ TEST_F(Plan, LittleTime_GoesToWhatMattersMost) {
   EXPECT_EQ(runs({.variant = 3, .setting = kAlone}, 5), 1u);
   EXPECT_EQ(runs({.variant = 0, .setting = kAll, .recording = true}, 5), 1u);
   EXPECT_EQ(runs({.variant = 4, .setting = kAll}, 5), 0u);
+  // Padding tells data that threads share from malloc's blocks, copies tell it from memory: both come before other
+  // treatments.
+  EXPECT_EQ(runs({.variant = 2, .setting = kAll}, 12), 1u);
+  EXPECT_EQ(runs({.variant = 0, .setting = kCopies}, 15), 1u);
+  EXPECT_EQ(runs({.variant = 1, .setting = kAll}, 15), 0u);
   // Three rounds at both ends before a peer's first.
   EXPECT_EQ(runs({.variant = 4, .setting = kAll}, 20), 0u);
   EXPECT_EQ(runs({.variant = 0, .setting = kAll}, 20), 3u);

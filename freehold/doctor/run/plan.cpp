@@ -13,7 +13,8 @@ enum class Group : std::uint8_t {
   kMainAll,  // these two, on all CPUs
   kMainEnds,
   kMainInner,  // these two, between one CPU and all
-  kOthersAll,  // padded, and glibc with its switches
+  kPaddedAll,
+  kOthersAll,  // these, and glibc with its switches
   kOthersAlone,
   kCopies,
   kPeersAll,
@@ -40,9 +41,10 @@ constexpr Level kLevels[] = {
     {Group::kRecordingAll, 1, true},
     {Group::kSampled, 1, true},
     {Group::kMainEnds, 2, true},
+    {Group::kPaddedAll, 1, true},
     {Group::kMainAll, 3},
-    {Group::kOthersAll, 1, true},
     {Group::kCopies, 1, true},
+    {Group::kOthersAll, 1, true},
     {Group::kRecordingAlone, 1, true},
     {Group::kMainEnds, 3},
     {Group::kOthersAlone, 1, true},
@@ -104,6 +106,7 @@ class Classifier {
       case Group::kMainEnds: return main && (all || alone);
       case Group::kMainAll: return main && all;
       case Group::kMainInner: return main && !all && !alone;
+      case Group::kPaddedAll: return treatment == Treatment::kPadded && all;
       case Group::kOthersAll: return !main && !peer && all;
       case Group::kOthersAlone: return !main && !peer && alone;
       case Group::kPeersAll: return peer && all;
