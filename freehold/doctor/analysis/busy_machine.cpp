@@ -129,12 +129,12 @@ class OnBusyMachine {
   // Threads that seldom run at the same time seldom get into each other's way. What they lost by that grows with the time
   // that they do.
   [[nodiscard]] bool hides_no_loss() const {
-    const double grows = of_.experiment.work_grows ? double(of_.all->setting.width()) / of_.alone->setting.width() : 1;
-    const double more = of_.costs
-                            .estimate([&](const Costs& costs) {
-                              return costs.cpu_seconds(*of_.all) / (grows * costs.cpu_seconds(*of_.alone)) - 1;
-                            })
-                            .high;
+    const double more =
+        of_.costs
+            .estimate([&](const Costs& costs) {
+              return costs.cpu_seconds(*of_.all) / (of_.growth_of_work(costs) * costs.cpu_seconds(*of_.alone)) - 1;
+            })
+            .high;
     const double idle = median_of(*of_.all, [this](const Trial& trial) { return idle_share(trial); });
     return (std::max(0.0, more) + idle) / on_cpu() < kHiddenLoss;
   }

@@ -104,13 +104,9 @@ bool Causes::padding_explains() const {
   return saved >= kPaddingExplains * best;
 }
 
-double Causes::growth_of_work() const {
-  return of_.experiment.work_grows ? double(of_.all->setting.width()) / of_.alone->setting.width() : 1;
-}
-
 double Causes::more_work(std::size_t variant) const {
   return cpu_seconds(*of_.cell(variant, of_.all->setting)) -
-         growth_of_work() * cpu_seconds(*of_.cell(variant, of_.alone->setting));
+         of_.growth_of_work(of_.costs.measured()) * cpu_seconds(*of_.cell(variant, of_.alone->setting));
 }
 
 double Causes::saved_capacity() const {
@@ -152,7 +148,8 @@ double Causes::lock_time() const {
   const double waits = of_.recorded->lock_wait_share;
   if (waits < kSomeLockWaits || is_faulting(*of_.all)) return waits;
   const double capacity = median_of(*of_.all, &Trial::wall_s) * of_.all->setting.width();
-  const double more = median_of(*of_.all, &Trial::system_s) - growth_of_work() * median_of(*of_.alone, &Trial::system_s);
+  const double more = median_of(*of_.all, &Trial::system_s) -
+                      of_.growth_of_work(of_.costs.measured()) * median_of(*of_.alone, &Trial::system_s);
   return waits + std::max(0.0, more) / capacity;
 }
 

@@ -54,8 +54,6 @@ class Causes {
   // Whether the faults go with the arenas, and so does the memory.
   [[nodiscard]] bool faults_go_with_arenas(const Verdict& verdict) const;
   [[nodiscard]] bool padding_explains() const;
-  // Work on all CPUs, of that on one.
-  [[nodiscard]] double growth_of_work() const;
   // CPU seconds that the program needs on all CPUs beyond those that it needs alone. Pre: the variant has both.
   [[nodiscard]] double more_work(std::size_t variant) const;
   // CPU seconds that the best other allocator saves on all CPUs, idle ones included.

@@ -68,9 +68,6 @@ class Check {
   [[nodiscard]] const Cell* cell(std::size_t variant, const Setting& setting) const {
     return measured(experiment_, variant, setting);
   }
-  [[nodiscard]] double growth_of_work() const {
-    return experiment_.work_grows ? double(verdict_.all.width()) / verdict_.alone.width() : 1;
-  }
   // What the program takes on all CPUs, of what it would if it scaled. 1: it does. Without its own time alone, the
   // program's.
   [[nodiscard]] double excess(std::size_t variant) const {
@@ -78,7 +75,7 @@ class Check {
     if (all == nullptr) return 0;
     const Cell* const own = cell(variant, verdict_.alone);
     const double alone = cost(own != nullptr ? *own : *alone_);
-    return cost(*all) / (alone * growth_of_work() / verdict_.ideal_speedup);
+    return cost(*all) / (alone * growth_of_work(experiment_, *all_) / verdict_.ideal_speedup);
   }
 
   [[nodiscard]] bool explains_loss() const {
@@ -129,7 +126,7 @@ class Check {
     return is_whole(Cause::kSerial) && !any_helps() && cpu_seconds(*all_) >= kAllBusy * capacity;
   }
   [[nodiscard]] bool says_busy_and_did_no_more() const {
-    const double alone = cpu_seconds(*alone_) * growth_of_work();
+    const double alone = cpu_seconds(*alone_) * growth_of_work(experiment_, *all_);
     return is_whole(Cause::kOwnSharing) && !any_helps() && cpu_seconds(*all_) < kMoreThanAlone * alone;
   }
   [[nodiscard]] bool copies_do_well() const {

@@ -58,8 +58,15 @@ const Cell* measured(const Experiment& experiment, std::size_t variant, const Se
 std::optional<double> speed(const Experiment& experiment, const Cell& cell) {
   const Cell* const base = base_of(experiment, cell.variant);
   if (base == nullptr || cell.trials.empty() || cost(cell) <= 0) return std::nullopt;
-  const double work = experiment.work_grows ? ideal_speed(experiment, cell.setting) : cell.setting.copies;
-  return work * cost(*base) / cost(cell);
+  return growth_of_work(experiment, cell) * cost(*base) / cost(cell);
+}
+
+double growth_of_work(const Experiment& experiment, const Cell& cell) {
+  if (!experiment.work_grows) return cell.setting.copies;
+  const Cell* const base = base_of(experiment, cell.variant);
+  const double threads = ideal_speed(experiment, cell.setting);
+  if (base == nullptr || cell.trials.empty() || cpu_seconds(*base) <= 0) return threads;
+  return std::clamp(cell.setting.copies * cpu_seconds(cell) / cpu_seconds(*base), 1.0, threads);
 }
 
 double ideal_speed(const Experiment& experiment, const Setting& setting) {

@@ -55,6 +55,11 @@ inline constexpr double kNineOfTen = 1.645;
 // What a program that loses nothing would reach: the width of the setting, relative to that of the sweep's first.
 [[nodiscard]] double ideal_speed(const Experiment& experiment, const Setting& setting);
 
+// How many times the work of the sweep's first setting the cell's setting does. Threads with work of their own may have
+// less of it than the first one; then CPU time grows by less than the threads. Threads that disturb each other let it grow
+// by more, which is no work.
+[[nodiscard]] double growth_of_work(const Experiment& experiment, const Cell& cell);
+
 // The cells that say what copies cost each other: the most copies of the program as it is, and one of them alone. Null: it
 // was not measured.
 struct CellsOfCopies {

@@ -32,10 +32,16 @@ const Cell* Losses::cell(std::size_t variant, const Setting& setting) const {
   return measured(experiment, variant, setting);
 }
 
+double Losses::growth_of_work(const Costs& cost) const {
+  if (!experiment.work_grows) return 1;
+  const double threads = double(all->setting.width()) / alone->setting.width(), alone_s = cost.cpu_seconds(*alone);
+  return alone_s > 0 ? std::clamp(cost.cpu_seconds(*all) / alone_s, 1.0, threads) : threads;
+}
+
 // What the program would take on all CPUs if it lost nothing.
-double Losses::ideal(double cost_alone) const { return ideal_on(cost_alone, all->setting.width()); }
-double Losses::ideal_on(double cost_alone, double cpus) const {
-  return experiment.work_grows ? cost_alone : cost_alone * alone->setting.width() / cpus;
+double Losses::ideal(const Costs& cost, double cost_alone) const { return ideal_on(cost, cost_alone, all->setting.width()); }
+double Losses::ideal_on(const Costs& cost, double cost_alone, double cpus) const {
+  return growth_of_work(cost) * cost_alone * alone->setting.width() / cpus;
 }
 
 // CPUs that the program could use of those that it was given.
@@ -52,7 +58,7 @@ bool Losses::has_pair(std::size_t variant) const {
 
 double Losses::lost_with(const Costs& cost, std::size_t variant) const {
   const double cost_alone = cost(*cell(variant, alone->setting));
-  const double lost = cost(*cell(variant, all->setting)) - ideal(cost_alone);
+  const double lost = cost(*cell(variant, all->setting)) - ideal(cost, cost_alone);
   return waits_for_own_locks() ? lost * cost(*alone) / cost_alone : lost;
 }
 
@@ -72,12 +78,12 @@ bool Losses::waits_for_own_locks() const {
 Split Losses::split(const Costs& cost) const {
   Split split;
   split.all = cost(*all);
-  const double ideal_cost = ideal(cost(*alone));
+  const double ideal_cost = ideal(cost, cost(*alone));
   split.lost = std::max(0.0, split.all - ideal_cost);
   const double allowed = allowed_cpus();
   if (allowed < kFewerCpus * all->setting.width()) {
     // Copies are confined in the same way, so that they would tell the same story twice.
-    split.quota = std::min(split.lost, ideal_on(cost(*alone), allowed) - ideal_cost);
+    split.quota = std::min(split.lost, ideal_on(cost, cost(*alone), allowed) - ideal_cost);
   }
   if (best_allocator != 0)
     split.allocator = std::clamp(split.lost - std::max(0.0, lost_with(cost, best_allocator)), 0.0, split.lost - split.quota);

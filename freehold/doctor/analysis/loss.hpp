@@ -47,6 +47,8 @@ struct Losses {
   [[nodiscard]] bool has_pair(std::size_t variant) const;
 
   // The others need `alone` and `all`.
+  // Work on all CPUs, of that on one.
+  [[nodiscard]] double growth_of_work(const Costs& cost) const;
   // What a variant loses on all CPUs. Pre: has_pair(variant).
   [[nodiscard]] double lost_with(const Costs& cost, std::size_t variant) const;
   [[nodiscard]] Split split(const Costs& cost) const;
@@ -60,8 +62,8 @@ struct Losses {
   [[nodiscard]] bool waits_for_own_locks() const;
 
  private:
-  [[nodiscard]] double ideal_on(double cost_alone, double cpus) const;
-  [[nodiscard]] double ideal(double cost_alone) const;
+  [[nodiscard]] double ideal_on(const Costs& cost, double cost_alone, double cpus) const;
+  [[nodiscard]] double ideal(const Costs& cost, double cost_alone) const;
   [[nodiscard]] double allowed_cpus() const;
 };
 

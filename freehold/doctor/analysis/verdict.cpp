@@ -172,8 +172,7 @@ class Judge {
       for (const Setting& setting : experiment_.sweep()) {
         const Cell* const at = of_.cell(v, setting);
         if (at == nullptr || setting.threads > setting.cpus) continue;  // the law knows nothing of threads that take turns
-        const double ratio = cost(*one) / cost(*at);
-        speeds.push_back({double(setting.width()), experiment_.work_grows ? ratio * setting.width() : ratio});
+        speeds.push_back({double(setting.width()), growth_of_work(experiment_, *at) * cost(*one) / cost(*at)});
       }
       if (speeds.size() < 2) continue;
       verdict.scalability.push_back(fit(speeds));
@@ -184,9 +183,8 @@ class Judge {
   void judge_loss(Verdict& verdict) const {
     const double width = of_.all->setting.width();
     verdict.ideal_speedup = width / of_.alone->setting.width();
-    verdict.speedup = of_.costs.estimate([&](const Costs& costs) {
-      return costs(*of_.alone) / costs(*of_.all) * (experiment_.work_grows ? verdict.ideal_speedup : 1);
-    });
+    verdict.speedup = of_.costs.estimate(
+        [&](const Costs& costs) { return of_.growth_of_work(costs) * costs(*of_.alone) / costs(*of_.all); });
     verdict.lost = of_.costs.estimate([&](const Costs& costs) {
       const Split s = of_.split(costs);
       return s.lost / s.all;
