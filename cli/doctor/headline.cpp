@@ -8,6 +8,7 @@
 #include "cli/doctor/verdict_sentences.hpp"
 #include "freehold/doctor/analysis/attribution.hpp"
 #include "freehold/doctor/analysis/derived.hpp"
+#include "freehold/doctor/analysis/loss.hpp"
 
 namespace freehold::cli::doctor {
 namespace {
@@ -199,8 +200,9 @@ std::string headline_of(const Diagnosis& diagnosis) {
     case Cause::kAllocatorFalseSharing:
     case Cause::kPageFaults:
       if (verdict.parts.empty())
-        return fmt::format("The allocator costs this program time, not scaling: {}. {}.", doing_of(verdict.cause),
-                           gain_all_the_same(diagnosis));
+        return fmt::format("The allocator costs this program time{}: {}. {}.",
+                           verdict.lost.high < kScalesBelow ? ", not scaling" : ", whether or not it scales",
+                           doing_of(verdict.cause), gain_all_the_same(diagnosis));
       return fmt::format("The allocator explains {} of the time that this program loses on several CPUs: {}.",
                          percent_text(verdict.allocator_share), doing_of(verdict.cause));
     case Cause::kArenaBloat: {

@@ -32,6 +32,9 @@ class OnBusyMachine {
       case Cause::kNone:
         return verdict.lost.high < kScalesBelow && hides_no_loss() && (may_meet() || is_malloc_idle()) && !has_quota();
       case Cause::kArenaBloat: return verdict.lost.high < kMemoryAloneBelow;  // memory is counted; time may be lost beside
+      case Cause::kPageFaults:
+        if (Causes(of_).faults_take_more_than_is_lost(verdict)) return surely_gains(verdict);  // and they are counted
+        break;
       case Cause::kMixed:
         return verdict.lost.low >= kLosesFrom && verdict.parts.size() >= 2 && surely_gains(verdict) &&
                verdict.parts[0].share.low >= kSureMixOnBusyMachine && verdict.parts[1].share.low >= kSureMixOnBusyMachine;

@@ -209,11 +209,15 @@ bool Causes::placement_matters(const Verdict& verdict) const {
          });
 }
 
-bool Causes::faults_cost_time(const Verdict& verdict) const {
-  if (!verdict.best_fix) return false;
-  const Fix& fix = verdict.fixes[*verdict.best_fix];
-  const Cell& with = *of_.cell(fix.variant, of_.all->setting);
-  return fix.gain.low >= kFaultingGain && is_faulting(*of_.all) && page_faults(with) <= kFewerFaults * page_faults(*of_.all);
+double Causes::time_of_faults(const Verdict& verdict) const {
+  if (!is_faulting(*of_.all)) return 0;
+  double most = 1;
+  for (const Fix& fix : verdict.fixes) {
+    const Cell* const with = of_.cell(fix.variant, of_.all->setting);
+    if (fix.helps && with != nullptr && page_faults(*with) <= kFewerFaults * page_faults(*of_.all))
+      most = std::max(most, fix.gain.low);
+  }
+  return most >= kFaultingGain ? 1 - 1 / most : 0;
 }
 
 bool Causes::is_bloated(const Verdict& verdict) const {

@@ -32,8 +32,14 @@ class Causes {
   [[nodiscard]] bool malloc_is_idle(std::size_t variant) const;
   // Whether it may matter where blocks lie: threads were seen to share a part of the lines, or padding helps.
   [[nodiscard]] bool placement_matters(const Verdict& verdict) const;
-  // Whether malloc's page faults take time on one CPU as on all, so that they cost time but no scaling.
-  [[nodiscard]] bool faults_cost_time(const Verdict& verdict) const;
+  // The share of the time on all CPUs that goes, surely and at once, with half of malloc's page faults; 0: too little to
+  // be worth a verdict.
+  [[nodiscard]] double time_of_faults(const Verdict& verdict) const;
+  // Then they are the cause, whether or not the program scales.
+  [[nodiscard]] bool faults_take_more_than_is_lost(const Verdict& verdict) const {
+    const double of_faults = time_of_faults(verdict);
+    return of_faults > 0 && of_faults >= verdict.lost.high;
+  }
   // Whether arenas hold much more than the program needs: few of them, or another allocator, do with much less.
   [[nodiscard]] bool is_bloated(const Verdict& verdict) const;
 

@@ -223,7 +223,7 @@ class Judge {
            of_.all->setting.cpus > 1 && busy_cpus(*of_.all) <= kOneBusy;
   }
   [[nodiscard]] Cause cause_of_one_thread(const Verdict& verdict) const {
-    if (causes_.faults_cost_time(verdict)) return Cause::kPageFaults;
+    if (causes_.time_of_faults(verdict) > 0) return Cause::kPageFaults;
     return causes_.is_bloated(verdict) ? Cause::kArenaBloat : Cause::kSerial;
   }
 
@@ -276,8 +276,9 @@ class Judge {
   [[nodiscard]] Cause cause_without_loss(const Verdict& verdict) const {
     if (verdict.lost.value < kScalesBelow && verdict.lost.high < kMemoryAloneBelow && causes_.is_bloated(verdict))
       return Cause::kArenaBloat;
+    if (causes_.faults_take_more_than_is_lost(verdict)) return Cause::kPageFaults;
     if (!surely_scales(verdict)) return Cause::kUndecided;
-    return causes_.faults_cost_time(verdict) ? Cause::kPageFaults : Cause::kNone;
+    return causes_.time_of_faults(verdict) > 0 ? Cause::kPageFaults : Cause::kNone;
   }
 
   // Without a second setting the only thing that can be said is that there is one CPU for many threads, or much memory.
