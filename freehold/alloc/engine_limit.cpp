@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "freehold/alloc/engine_state.hpp"
+#include "freehold/alloc/look_turn.hpp"
 #include "freehold/base/keep_errno.hpp"
 #include "freehold/base/not_cancelled.hpp"
 #include "freehold/base/text_line.hpp"
@@ -21,7 +22,8 @@ namespace {
 constinit os::MemoryLimit g_limit;
 // One thread at a time looks, and one calls. While one looks, memory may not grow further: what goes back counts until it is
 // gone, and a free span that a trim has taken is not there for others, who would touch new memory.
-constinit std::atomic<bool> g_looking{false}, g_gave_up{false}, g_calling{false};
+constinit LookTurn<sync::NativeAtomics> g_turn;
+constinit std::atomic<bool> g_calling{false};
 constinit sync::Mutex<sync::NativeAtomics> g_callback_lock;
 constinit MemoryCallback g_callback{};
 
@@ -99,13 +101,7 @@ void engine::look_at_memory_limit(std::size_t wanted) noexcept {
   if (t_fork.inside != 0 || g_gate.forks() != 0) return;
   const base::KeepErrno keep;
   const base::NotCancelled not_cancelled;  // POSIX: malloc is no cancellation point
-  // Acquire, both: pairs with the release below. A tenth of a second at most, and once: the other thread may be stopped.
-  if (g_looking.exchange(true, std::memory_order_acquire)) {
-    if (!g_gave_up.load(std::memory_order_relaxed) &&
-        !comes_true_soon([] { return !g_looking.load(std::memory_order_acquire); }))
-      g_gave_up.store(true, std::memory_order_relaxed);
-    return;
-  }
+  if (!g_turn.try_begin()) return g_turn.wait([](auto is_free) { return comes_true_soon(is_free); });
   // What is larger than the limit itself is refused, or never used as a whole.
   const auto more = static_cast<std::int64_t>(wanted > g_limit.bytes() ? 0 : wanted);
   Look l = look();
@@ -115,15 +111,13 @@ void engine::look_at_memory_limit(std::size_t wanted) noexcept {
     (void)trim();
     l = look();
   }
-  g_gave_up.store(false, std::memory_order_relaxed);
-  g_looking.store(false, std::memory_order_release);
+  g_turn.end();
   if (close) report(before);
   if (close && l.is_close(more)) call_back(l);
 }
 
 void engine::forget_looks_in_child() noexcept {
-  g_looking.store(false, std::memory_order_relaxed);
-  g_gave_up.store(false, std::memory_order_relaxed);
+  g_turn.reset();
   g_calling.store(false, std::memory_order_relaxed);
 }
 
