@@ -179,6 +179,8 @@ ordered_json code_json(const Diagnosis& diagnosis) {
           {"same", code.same},
           {"grown", code.grown},
           {"spinning", code.spinning},
+          {"locking", code.locking},
+          {"private_locking", code.private_locking},
           {"contended", code.contended},
           {"slowed", code.slowed},
           {"allocator", code.allocator},

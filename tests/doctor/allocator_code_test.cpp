@@ -40,7 +40,11 @@ TEST(AllocatorCode, OwnProcess_FunctionsAreTold) {
     EXPECT_EQ(code.kind_of(address_of(name) + 2), CodeKind::kMalloc) << name;
   for (const char* const name : {"munmap", "madvise", "mprotect"})
     EXPECT_EQ(code.kind_of(address_of(name) + 2), CodeKind::kMemoryCall) << name;
-  for (const char* const name : {"printf", "strtol", "qsort", "pthread_create", "obstack_free"})
+  for (const char* const name : {"pthread_mutex_lock", "pthread_mutex_unlock"})
+    EXPECT_EQ(code.kind_of(address_of(name) + 2), CodeKind::kLock) << name;
+  for (const char* const name : {"pthread_rwlock_rdlock", "pthread_rwlock_unlock", "sem_post"})
+    EXPECT_EQ(code.kind_of(address_of(name) + 2), CodeKind::kWait) << name;
+  for (const char* const name : {"rand", "printf", "strtol", "qsort", "pthread_create", "obstack_free"})
     EXPECT_EQ(code.kind_of(address_of(name) + 2), CodeKind::kOther) << name;
   EXPECT_EQ(code.kind_of(reinterpret_cast<std::uint64_t>(&tc_unrelated)), CodeKind::kOther);
   EXPECT_EQ(code.kind_of(0), CodeKind::kOther);

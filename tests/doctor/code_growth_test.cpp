@@ -69,6 +69,19 @@ TEST(CodeGrowth, AnAtomicCounter_Contended) {
   EXPECT_EQ(growth.hottest_contended, 0x1040U);
 }
 
+// The C library's locks are atomic operations in its code; readers of one lock wait for its line, and for no holder.
+TEST(CodeGrowth, AtomicOperationsOfTheRuntime_Locking) {
+  const CodeGrowth growth = Made()
+                                .at(0, 500, 510)
+                                .at(64, 200, 900, Instruction::kAtomic, CodeOrigin::kRuntime)
+                                .at(128, 100, 400, Instruction::kPlain, CodeOrigin::kRuntime)
+                                .at(192, 100, 400, Instruction::kAtomic, CodeOrigin::kRuntimeWait)
+                                .at(256, 100, 400, Instruction::kPlain, CodeOrigin::kLock)
+                                .growth();
+  EXPECT_NEAR(growth.locking, 1000.0 / 2610, 0.01);
+  EXPECT_EQ(growth.spinning + growth.contended + growth.slowed, 0);
+}
+
 TEST(CodeGrowth, SpinningInTheAllocator_NotTheProgramsOwn) {
   const CodeGrowth growth = Made()
                                 .at(0, 300, 310)

@@ -18,6 +18,9 @@ constexpr std::array<std::string_view, 16> kMalloc{
     "mallinfo2", "malloc_stats"};
 constexpr std::array<std::string_view, 8> kMemoryCalls{"mmap",     "mmap64", "munmap", "madvise",
                                                        "mprotect", "mremap", "brk",    "sbrk"};
+constexpr std::array<std::string_view, 4> kLocks{"pthread_mutex_*", "__pthread_mutex_*", "pthread_spin_*", "mtx_*"};
+constexpr std::array<std::string_view, 5> kWaits{"pthread_rwlock_*", "__pthread_rwlock_*", "pthread_cond_*",
+                                                 "pthread_barrier_*", "sem_*"};
 constexpr std::array<std::string_view, 22> kOwn{"je_*",
                                                 "_rjem_*",
                                                 "mi_*",
@@ -71,6 +74,8 @@ std::string_view name_of(CodeKind kind) noexcept {
     case CodeKind::kOwnAllocator: return "own-allocator";
     case CodeKind::kMemoryCall: return "memory-call";
     case CodeKind::kMallocLock: return "malloc-lock";
+    case CodeKind::kLock: return "lock";
+    case CodeKind::kWait: return "wait";
   }
   __builtin_unreachable();
 }
@@ -99,6 +104,8 @@ void AllocatorCode::add_file(const std::string& file, const std::string& path,
     for (const ElfSymbol& symbol : functions) {
       if (symbol.name == "__lll_lock_wait_private") add(mappings, file, symbol.offset, symbol.bytes, CodeKind::kMallocLock);
       if (is_one_of(symbol.name, kMemoryCalls)) add(mappings, file, symbol.offset, symbol.bytes, CodeKind::kMemoryCall);
+      if (is_one_of(symbol.name, kLocks)) add(mappings, file, symbol.offset, symbol.bytes, CodeKind::kLock);
+      if (is_one_of(symbol.name, kWaits)) add(mappings, file, symbol.offset, symbol.bytes, CodeKind::kWait);
     }
     return;
   }

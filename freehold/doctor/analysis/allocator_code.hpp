@@ -18,6 +18,8 @@ enum class CodeKind : std::uint8_t {
   kOwnAllocator,  // an allocator of the program's or its runtime's
   kMemoryCall,    // mmap, munmap, madvise, brk: memory from the kernel and back
   kMallocLock,    // the wait for a lock that the C library has for itself: nearly always malloc's
+  kLock,          // the C library's calls that take and release a program's locks
+  kWait,          // the C library's calls that no single holder answers: readers' locks, semaphores, conditions, barriers
 };
 [[nodiscard]] std::string_view name_of(CodeKind kind) noexcept;
 

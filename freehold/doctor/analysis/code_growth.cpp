@@ -15,6 +15,8 @@ constexpr double kTells = 0.15;            // of the CPU time, at least, must li
 constexpr std::uint64_t kPlaceBytes = 16;  // instructions that stand together are sampled for each other
 constexpr double kBeyondGrowth = 1.4;      // times the growth of the threads: no work grows like that
 constexpr double kStandardErrors = 3;      // beyond chance
+constexpr double kSeenToGrow = 0.1;        // of the CPU time, beyond the work: less says nothing of where it is
+constexpr double kMallocsPart = 0.33;      // of that: malloc may be why
 
 #if defined(__x86_64__)
 constexpr std::size_t kAround = 16;  // bytes before and behind: a loop that spins is shorter
@@ -118,6 +120,12 @@ Instruction instruction_in(std::span<const std::uint8_t> code, std::size_t at) n
   return found;
 }
 
+bool grows_outside_malloc(const CodeGrowth& growth) noexcept {
+  const double elsewhere = growth.spinning + growth.locking + growth.contended + growth.slowed;
+  const double seen = elsewhere + growth.allocator;
+  return growth.known && seen >= kSeenToGrow && growth.allocator < kMallocsPart * seen;
+}
+
 CodeGrowth growth_between(const CodeSamples& alone, const CodeSamples& all, double factor) {
   CodeGrowth growth;
   growth.lock_sleepers = all.lock_sleepers;
@@ -140,16 +148,20 @@ CodeGrowth growth_between(const CodeSamples& alone, const CodeSamples& all, doub
   growth.work_known = growth.same + growth.grown >= kTells;
   growth.work_grows = growth.work_known && growth.grown > growth.same;
   const double work = growth.work_grows || !growth.work_known ? factor : 1;
-  Excess allocator, spinning, contended, slowed;
+  Excess allocator, private_locking, spinning, locking, contended, slowed;
   for (const auto& [place, times] : merged) {
-    if (times.origin == CodeOrigin::kAllocator) growth.in_malloc += times.all / whole;
+    if (times.origin >= CodeOrigin::kPrivateLock) growth.in_malloc += times.all / whole;
     const double expected = work * times.alone, more = times.all - expected;
     if (more <= kStandardErrors * std::sqrt(a_sample * (times.all + work * expected))) continue;
-    if (times.origin == CodeOrigin::kAllocator)
+    if (times.origin >= CodeOrigin::kPrivateLock) {
       allocator.add(more, times.address);
-    else if (times.instruction == Instruction::kPause)
+      if (times.origin == CodeOrigin::kPrivateLock) private_locking.add(more, times.address);
+    } else if (times.instruction == Instruction::kPause)
       spinning.add(more, times.address);
-    else if (times.origin == CodeOrigin::kRuntime)
+    else if (times.origin == CodeOrigin::kLock ||
+             (times.origin == CodeOrigin::kRuntime && times.instruction == Instruction::kAtomic))
+      locking.add(more, times.address);
+    else if (times.origin == CodeOrigin::kRuntime || times.origin == CodeOrigin::kRuntimeWait)
       continue;
     else if (times.instruction == Instruction::kAtomic)
       contended.add(more, times.address);
@@ -159,6 +171,8 @@ CodeGrowth growth_between(const CodeSamples& alone, const CodeSamples& all, doub
   growth.allocator = allocator.seconds / whole;
   growth.in_malloc_error = std::sqrt(growth.in_malloc * (1 - growth.in_malloc) / static_cast<double>(all.samples));
   growth.spinning = spinning.seconds / whole;
+  growth.private_locking = private_locking.seconds / whole;
+  growth.locking = locking.seconds / whole;
   growth.contended = contended.seconds / whole;
   growth.slowed = slowed.seconds / whole;
   growth.hottest_spin = spinning.address;

@@ -36,8 +36,11 @@ struct CodePlace {
 // Whose code an instruction belongs to.
 enum class CodeOrigin : std::uint8_t {
   kProgram,
-  kRuntime,    // the C library's: what its atomic operations wait for is recorded; it yields and pauses for its caller
-  kAllocator,  // malloc's, or that of an allocator in the program's own file: threads wait in it for each other's calls
+  kRuntimeWait,  // the C library's calls that several threads may pass at once: what they wait for is recorded
+  kRuntime,      // other code of the C library: its atomic operations take locks; it yields and pauses for its caller
+  kLock,         // where it takes and releases a program's locks, the reading of their lines included
+  kPrivateLock,  // the C library's wait for its own locks: malloc's, where that is used, else a stream's or rand()'s
+  kAllocator,    // malloc's, or that of an allocator in the program's own file: threads wait in it for each other's calls
 };
 
 struct CodeTime {
@@ -66,14 +69,21 @@ struct CodeGrowth {
   double same = 0;             // at instructions that take as much with few
   double grown = 0;            // at those that take more in proportion to the threads
   double spinning = 0;         // beyond the work: in loops that pause or yield
+  double locking = 0;          // beyond the work: where the C library takes locks, its own and the program's
+  double private_locking = 0;  // beyond the work: where it waits for its own, malloc's among them
   double contended = 0;        // beyond the work: at the program's own atomic operations
   double slowed = 0;           // beyond the work: at other instructions; memory that is far away, or lines that others write
-  double allocator = 0;        // beyond the work: in malloc or another allocator, at whatever instruction
+  double allocator = 0;        // beyond the work: in malloc or another allocator, at whatever instruction, and
+                               // private_locking
   double in_malloc = 0;        // in malloc or another allocator in all, the kernel's work for it included
   double in_malloc_error = 0;  // its standard error
   std::uint64_t hottest_spin = 0;       // address, as in CodeTime; 0: none
   std::uint64_t hottest_contended = 0;  // the same, atomic or not
 };
+
+// Whether CPU time was seen that comes with the threads, and little of it in malloc. Then another allocator may mend it all
+// the same: it changes how fast threads come back to the lines that they share, and so what that costs them.
+[[nodiscard]] bool grows_outside_malloc(const CodeGrowth& growth) noexcept;
 
 // `factor`: threads of `all`, of those of `alone`; above 1.
 [[nodiscard]] CodeGrowth growth_between(const CodeSamples& alone, const CodeSamples& all, double factor);

@@ -26,10 +26,13 @@ Instruction instruction_at(const std::string& file, std::uint64_t offset) {
 }
 
 CodeOrigin origin_of(CodeKind kind, const std::string& file) {
-  if (kind != CodeKind::kOther && kind != CodeKind::kMemoryCall) return CodeOrigin::kAllocator;
+  if (kind == CodeKind::kMalloc || kind == CodeKind::kOwnAllocator) return CodeOrigin::kAllocator;
+  if (kind == CodeKind::kMallocLock) return CodeOrigin::kPrivateLock;
   const std::string name = file.substr(file.rfind('/') + 1);
   const auto is_part = [&name](const char* library) { return name.starts_with(library); };
-  return std::ranges::any_of(kRuntimes, is_part) ? CodeOrigin::kRuntime : CodeOrigin::kProgram;
+  if (std::ranges::none_of(kRuntimes, is_part)) return CodeOrigin::kProgram;
+  if (kind == CodeKind::kLock) return CodeOrigin::kLock;
+  return kind == CodeKind::kWait ? CodeOrigin::kRuntimeWait : CodeOrigin::kRuntime;
 }
 
 }  // namespace
