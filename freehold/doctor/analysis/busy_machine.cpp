@@ -20,6 +20,7 @@ constexpr double kShortWait_s = 1.5e-3;        // less than a slice of CPU time 
 constexpr double kSureMixOnBusyMachine = 0.2;  // the lower limit of each of two parts there
 constexpr double kExplainsIdleness = 0.25;     // of the idle CPUs: waits for locks that might be why
 constexpr double kFewSleeps = 0.1;             // of all, in locks
+constexpr double kSurelyAsleep = 0.03;         // of the threads' lives, in malloc: blocks that share a line let nobody sleep
 
 class OnBusyMachine {
  public:
@@ -31,10 +32,10 @@ class OnBusyMachine {
     switch (verdict.cause) {
       case Cause::kNone:
         return verdict.lost.high < kScalesBelow && hides_no_loss() && (may_meet() || is_malloc_idle()) && !has_quota();
-      case Cause::kArenaBloat: return verdict.lost.high < kMemoryAloneBelow;  // memory is counted; time may be lost beside
       case Cause::kPageFaults:
         if (Causes(of_).faults_take_more_than_is_lost(verdict)) return surely_gains(verdict);  // and they are counted
         break;
+      case Cause::kArenaBloat: return verdict.lost.high < kMemoryAloneBelow;  // memory is counted; time may be lost beside
       case Cause::kMixed:
         return verdict.lost.low >= kLosesFrom && verdict.parts.size() >= 2 && surely_gains(verdict) &&
                verdict.parts[0].share.low >= kSureMixOnBusyMachine && verdict.parts[1].share.low >= kSureMixOnBusyMachine;
@@ -44,7 +45,7 @@ class OnBusyMachine {
     if (blames_allocator(verdict.cause))
       return surely_gains(verdict) &&
              (verdict.cause == Cause::kAllocatorFalseSharing || verdict.cause == Cause::kPageFaults ||
-              !could_save(Treatment::kPadded, kPaddingExplains));
+              of_.recorded->blocked_share >= kSurelyAsleep || !could_save(Treatment::kPadded, kPaddingExplains));
     if (verdict.cause == Cause::kOwnPageFaults) return true;
     if (!is_malloc_idle() && could_save(Treatment::kFreehold, kSureOnBusyMachine)) return false;
     // A malloc that takes no time can put blocks of two threads on one line all the same.
