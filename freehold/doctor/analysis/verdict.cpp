@@ -328,12 +328,13 @@ bool blames_allocator(Cause cause) noexcept {
 
 Verdict verdict_of(const Experiment& experiment, const Attribution* recorded) {
   Verdict verdict = Judge(experiment, recorded).verdict();
-  if (!experiment.work_grows || !experiment.work_is_guessed || verdict.cause == Cause::kUndecided) return verdict;
+  if (!experiment.work_is_guessed || verdict.cause == Cause::kUndecided) return verdict;
+  if (!experiment.work_grows && verdict.cause != Cause::kOwnSharing) return verdict;
   // Threads that spin or that share cache lines need more CPU time, as threads with more work do. Only what both readings
   // say is said.
-  Experiment shared_work = experiment;
-  shared_work.work_grows = false;
-  if (Judge(shared_work, recorded).verdict().cause == verdict.cause) return verdict;
+  Experiment otherwise = experiment;
+  otherwise.work_grows = !experiment.work_grows;
+  if (Judge(otherwise, recorded).verdict().cause == verdict.cause) return verdict;
   verdict.contradictions.push_back(Contradiction::kNoLossButLost);
   verdict.suspected = std::exchange(verdict.cause, Cause::kUndecided);
   verdict.rests_on.reset();
