@@ -52,6 +52,89 @@ TEST(Evidence, FaultsGoWithGlibcsThresholds_PageFaults) {
   EXPECT_EQ(found(made.verdict(&recorded)), "page-faults");
 }
 
+// Threads count in one line what they allocate. Freehold is faster, so that they come back to the line less often while it
+// is elsewhere; the time is lost where the program counts.
+TEST(Evidence, AnotherAllocatorHealsWhatGrowsOutsideMalloc_OwnSharing) {
+  Attribution recorded;
+  recorded.cpu_share = 0.7;
+  Made made = Made().takes(0, 1, 0.5).takes(1, 1, 0.5).takes(2, 1, 0.52).takes(3, 1, 0.27).takes(4, 1, 0.4).copies(1);
+  EXPECT_EQ(found(made.verdict(&recorded)), "allocator-lock") << "the trials alone";
+  Made half = Made().takes(0, 1, 0.5).takes(1, 1, 0.5).takes(2, 1, 0.52).takes(3, 1, 0.4).takes(4, 1, 0.4).copies(1);
+  EXPECT_EQ(found(half.verdict(&recorded)), "own-sharing") << "a part of it, and nothing that was seen says why";
+  made.experiment_.code = {.known = true, .work_known = true, .slowed = 0.34, .allocator = 0.07};
+  EXPECT_EQ(found(made.verdict(&recorded)), "own-sharing");
+  made.experiment_.code.allocator = 0.3;
+  EXPECT_EQ(found(made.verdict(&recorded)), "allocator-lock") << "half of it is malloc's";
+  made.experiment_.code.allocator = 0.07;
+  made.takes(2, 1, 0.26);
+  made.experiment_.cells.erase(made.experiment_.cells.begin() + 4, made.experiment_.cells.begin() + 6);
+  EXPECT_NE(found(made.verdict(&recorded)), "own-sharing") << "where blocks lie may be why";
+}
+
+// The C library's locks sleep seldom and cost the line of the lock. Its own are malloc's only where malloc is used.
+TEST(Evidence, TimeGrowsWhereLocksAreTaken_OwnLock) {
+  Attribution recorded;
+  Made made = Made().takes(0, 1, 0.8).treated(1, 0.8).copies(1);
+  made.experiment_.code = {.known = true, .work_known = true, .contended = 0.05, .slowed = 0.3};
+  EXPECT_EQ(found(made.verdict(&recorded)), "own-sharing");
+  made.experiment_.code.locking = 0.3;
+  EXPECT_EQ(found(made.verdict(&recorded)), "own-lock");
+  made.experiment_.code.locking = 0.05;
+  EXPECT_EQ(found(made.verdict(&recorded)), "own-sharing") << "a lock that is seldom taken";
+  made.experiment_.code.private_locking = made.experiment_.code.allocator = 0.3;
+  EXPECT_EQ(found(made.verdict(&recorded)), "own-lock");
+  recorded.cpu_share = 0.2;
+  EXPECT_EQ(found(made.verdict(&recorded)), "own-sharing") << "it may be malloc's lock";
+}
+
+// Trials that differ leave open whether it scales. Less than half of the time is left without malloc's faults, and less than
+// that may be lost in scaling.
+TEST(Evidence, FaultsTakeMoreThanMayBeLost_PageFaultsWhetherOrNotItScales) {
+  const auto with_gain = [](double gain) {
+    Made made(0.01, 4);
+    made.experiment_.variants.push_back({Treatment::kHighThresholds, "glibc, high thresholds", {}});
+    made.takes(0, 4, 1.05).takes(3, 4, 1.05).takes(5, 4 / gain, 1.05 / gain).copies(4);
+    for (const std::size_t v : {0, 3, 5})
+      made.trials(v, [n = 0](Trial& trial) mutable {
+        if (++n % 2 == 0) trial.wall_s *= 1.3, trial.user_s *= 1.3;
+      });
+    for (const std::size_t v : {0, 3})
+      made.trials(v, [](Trial& trial) { trial.page_faults = 400'000, trial.system_s = trial.user_s *= 0.5; });
+    return made;
+  };
+  const Verdict verdict = with_gain(4).verdict();
+  EXPECT_LT(verdict.lost.low, 0.12);
+  EXPECT_GT(verdict.lost.high, 0.24);
+  EXPECT_EQ(found(verdict), "page-faults");
+  EXPECT_EQ(found(with_gain(1.2).verdict()), "undecided");
+  EXPECT_EQ(found(with_gain(8).beside_others(0.3).verdict()), "page-faults") << "faults are counted";
+}
+
+// One thread of four has all the work that a thread alone has, the others less and less: CPUs idle in the end.
+TEST(Evidence, ThreadsBringWorkOfTheirOwnButLess_Serial) {
+  const Attribution recorded;
+  const auto with_work = [&](double busy) {
+    Made made = Made().takes(0, 1, 1).treated(1, 1).copies(1);
+    for (std::size_t v = 0; v < made.experiment_.variants.size(); ++v) made.busy(v, busy);
+    made.experiment_.work_grows = true;
+    return made.verdict(&recorded);
+  };
+  EXPECT_EQ(found(with_work(1)), "none");
+  EXPECT_EQ(found(with_work(0.625)), "serial");
+  EXPECT_NEAR(with_work(0.625).lost.value, 0.375, 0.03);
+  EXPECT_NEAR(with_work(0.625).speedup.value, 2.5, 0.1);
+}
+
+// Without samples, CPU time that grows by less than the threads is shared lines, or threads of which some have less work.
+TEST(Evidence, OnlyCpuTimeSaysThatLinesAreShared_UndecidedWhereItMatters) {
+  const Attribution recorded;
+  Made made = Made().takes(0, 1, 1).treated(1, 1).copies(1);
+  for (std::size_t v = 0; v < made.experiment_.variants.size(); ++v) made.busy(v, 0.65);
+  EXPECT_EQ(found(made.verdict(&recorded)), "own-sharing");
+  made.experiment_.work_is_guessed = true;
+  EXPECT_EQ(found(made.verdict(&recorded)), "undecided");
+}
+
 // Two threads that pass each other every block: most memory lies in arenas, and that is a consequence.
 TEST(Evidence, EveryBlockFreedByTheOther_RemoteFreesBeforeArenas) {
   Attribution recorded;
@@ -213,6 +296,21 @@ TEST(BusyMachine, PaddingMayHelp_NotOwnSharing) {
     if (trial.cpu_s() > 2 && n++ % 2 == 0) trial.wall_s *= 0.3, trial.user_s *= 0.3;
   });
   EXPECT_EQ(beside_others(made, 0.2, &recorded), "own-sharing, undecided");
+}
+
+// The trials do not tell what padding saves where others had the CPUs. Blocks that share a line let no thread sleep in
+// malloc.
+TEST(BusyMachine, ThreadsAsleepInMalloc_ItsLockWhateverPaddingMightSave) {
+  Attribution recorded;
+  recorded.cpu_share = 0.9;
+  Made made = Made().takes(0, 1, 0.9).takes(1, 1, 0.9).takes(2, 1, 0.9).takes(3, 1, 0.26).takes(4, 1, 0.26).copies(1);
+  made.trials(2, [n = 0](Trial& trial) mutable {
+    if (trial.cpu_s() > 2 && n++ % 2 == 0) trial.wall_s *= 0.3, trial.user_s *= 0.3;
+  });
+  recorded.blocked_share = 0.01;
+  EXPECT_EQ(beside_others(made, 0.2, &recorded), "allocator-lock, undecided");
+  recorded.blocked_share = 0.08;
+  EXPECT_EQ(beside_others(made, 0.2, &recorded), "allocator-lock, allocator-lock");
 }
 
 // Others' turns on the CPU of a thread that holds a spin lock, or comes late to a barrier, let its fellows spin.

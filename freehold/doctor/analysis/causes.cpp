@@ -59,14 +59,14 @@ bool Causes::is_credible(Cause kind) const {
   const bool is_hot = of_.recorded->cpu_share + of_.recorded->blocked_share >= kInMalloc;
   switch (kind) {
     case Cause::kAllocatorLock:
-    case Cause::kRemoteFrees: return is_hot && (of_.recorded->blocked_share >= kAsleepInMalloc || work_grows_away());
+    case Cause::kRemoteFrees:
+      if (!is_hot || of_.recorded->blocked_share >= kAsleepInMalloc) return is_hot;
+      return work_grows_away() && (of_.experiment.code.known ? !grows_outside_malloc(of_.experiment.code)
+                                                             : kind == Cause::kRemoteFrees || saves_most());
     case Cause::kAllocatorFalseSharing: {
       // Which threads use neighbouring blocks is not always seen: the thread that frees a block may not be one that uses it.
       if (of_.recorded->lines_shared > 0) return true;
-      if (of_.waits_for_own_locks()) return false;
-      const Costs costs = of_.costs.measured();
-      const double lost = of_.lost_with(costs, 0);
-      return lost - of_.lost_with(costs, of_.best_allocator) >= kPaddingExplains * lost;
+      return !of_.waits_for_own_locks() && saves_most();
     }
     default: return true;
   }
@@ -117,6 +117,12 @@ double Causes::saved_capacity() const {
 
 bool Causes::work_grows_away() const {
   return more_work(0) - more_work(of_.best_allocator) >= kGrowsAway * saved_capacity();
+}
+
+bool Causes::saves_most() const {
+  const Costs costs = of_.costs.measured();
+  const double lost = of_.lost_with(costs, 0);
+  return lost - of_.lost_with(costs, of_.best_allocator) >= kPaddingExplains * lost;
 }
 
 bool Causes::is_kernel_time(const Cell& best) const {
@@ -171,9 +177,12 @@ std::optional<Cause> Causes::cause_in_code(double lost, double idle) const {
   const double capacity = median_of(*of_.all, &Trial::wall_s) * of_.all->setting.width();
   const double busy = std::min(1.0, cpu_seconds(*of_.all) / capacity);
   const double least = std::max(kMoreWorkIfShared * lost, kBesideIdleness * idle) / std::max(busy, 0.01);
-  if (code.spinning >= least && code.spinning >= code.contended) return Cause::kOwnLock;
-  if (code.spinning + code.contended + (was_copied() ? code.slowed : 0) >= least) return Cause::kOwnSharing;
-  return std::nullopt;
+  const bool is_mallocs = of_.recorded == nullptr || of_.recorded->cpu_share + of_.recorded->blocked_share > kInMalloc;
+  const double locking = code.spinning + code.locking + (is_mallocs ? 0 : code.private_locking);
+  const double sharing = code.contended + (was_copied() ? code.slowed : 0);
+  if (locking + sharing < least) return std::nullopt;
+  // What a lock protects moves from CPU to CPU with it. Without a lock nothing is spent on one.
+  return locking >= std::max(kMoreWorkIfShared * lost, code.contended) ? Cause::kOwnLock : Cause::kOwnSharing;
 }
 
 bool Causes::was_copied() const {

@@ -107,10 +107,18 @@ class Check {
   [[nodiscard]] bool another_heals() const {
     if (verdict_.cause == Cause::kCpuQuota) return false;
     const double excess_now = excess(0) - 1;
+    if (is_own_by_samples(excess_now)) return false;
     return std::ranges::any_of(verdict_.fixes, [&](const Fix& fix) {
       return fix.helps && fix.gain.low >= kSureGain && cell(fix.variant, verdict_.alone) != nullptr &&
              excess(fix.variant) - 1 <= (1 - kHealed) * excess_now;
     });
+  }
+  // The time that is lost was seen at the program's own instructions, and blocks that share no line lose it as well.
+  [[nodiscard]] bool is_own_by_samples(double excess_now) const {
+    const Variant* const padded = experiment_.find(Treatment::kPadded);
+    if (padded == nullptr || !grows_outside_malloc(experiment_.code)) return false;
+    const auto variant = static_cast<std::size_t>(padded - experiment_.variants.data());
+    return cell(variant, verdict_.alone) != nullptr && excess(variant) - 1 >= kHealed * excess_now;
   }
   [[nodiscard]] bool another_is_far_faster() const {
     return std::ranges::any_of(verdict_.fixes, [](const Fix& fix) { return fix.helps && fix.gain.low >= kFarFaster; });
