@@ -67,7 +67,7 @@ class Causes {
   // Whether the work that comes with the CPUs goes with another allocator. Work that stays is the program's own: it may
   // spin, or write shared lines, beside a malloc that is as slow on one CPU.
   [[nodiscard]] bool work_grows_away() const;
-  // Whether the best other allocator saves most of what is lost, so that without other evidence it is why.
+  // True if the best other allocator saves most of what is lost, so that without other evidence it is why.
   [[nodiscard]] bool saves_most() const;
   // Whether what another allocator saves is the kernel's time.
   [[nodiscard]] bool is_kernel_time(const Cell& best) const;

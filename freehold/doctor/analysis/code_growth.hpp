@@ -81,7 +81,7 @@ struct CodeGrowth {
   std::uint64_t hottest_contended = 0;  // the same, atomic or not
 };
 
-// Whether CPU time was seen that comes with the threads, and little of it in malloc. Then another allocator may mend it all
+// True if CPU time was seen that comes with the threads, and little of it in malloc. Then another allocator may mend it all
 // the same: it changes how fast threads come back to the lines that they share, and so what that costs them.
 [[nodiscard]] bool grows_outside_malloc(const CodeGrowth& growth) noexcept;
 
