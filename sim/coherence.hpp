@@ -165,11 +165,6 @@ struct CoherentAtomics {
     {
       return change([=](T old) { return static_cast<T>(old | value); }, site);
     }
-    T fetch_xor(T value, Order = Order::seq_cst, Site site = Site::current()) noexcept
-      requires std::is_integral_v<T>
-    {
-      return change([=](T old) { return static_cast<T>(old ^ value); }, site);
-    }
 
    private:
     friend struct CoherentAtomics;

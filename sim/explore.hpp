@@ -39,7 +39,6 @@ namespace freehold::sim {
 enum class Strategy : std::uint8_t {
   kExhaustive,  // depth first: every execution within the bounds, equivalent ones once
   kPct,         // probabilistic concurrency testing (Burckhardt 2010): random priorities, few change points
-  kRoundRobin,  // one execution, another thread after every access
 };
 
 // What A::decide(value, alternative) returns in the threads.

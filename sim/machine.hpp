@@ -140,6 +140,18 @@ class AddressMap {
   std::uint32_t generation_ = 1;
 };
 
+// What the machine's sources share.
+namespace machine {
+constexpr std::uint64_t mix(std::uint64_t hash, std::uint64_t with) noexcept {
+  hash = (std::rotl(hash, 23) ^ with) * 0x9e3779b97f4a7c15u;
+  return hash ^ (hash >> 29);
+}
+
+bool is_per_thread(const void* at) noexcept;
+std::string hex(std::uint64_t value);
+std::string place(const Site& site);
+}  // namespace machine
+
 class Machine {
  public:
   Machine(const Options& options, Chooser& chooser, bool tracing);

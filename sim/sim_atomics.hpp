@@ -24,7 +24,7 @@ using Site = std::source_location;
 // Threads of one execution; the eighth lane of a vector clock numbers the seq_cst operations.
 inline constexpr unsigned kMaxThreads = 7;
 
-enum class Modify : std::uint8_t { kExchange, kAdd, kSub, kAnd, kOr, kXor };
+enum class Modify : std::uint8_t { kExchange, kAdd, kSub, kAnd, kOr };
 
 // What SimAtomics reports to the machine; implemented in machine.cpp. Values travel as 64 bits, zero-extended.
 namespace report {
@@ -111,11 +111,6 @@ class atomic {
   {
     return modify(Modify::kOr, value, order, site);
   }
-  T fetch_xor(T value, Order order = Order::seq_cst, Site site = Site::current()) noexcept
-    requires std::is_integral_v<T>
-  {
-    return modify(Modify::kXor, value, order, site);
-  }
 
  private:
   friend struct SimAtomics;
@@ -144,7 +139,6 @@ class atomic {
         case Modify::kSub: value_ = static_cast<T>(to_bits(old) - to_bits(operand)); break;
         case Modify::kAnd: value_ = static_cast<T>(old & operand); break;
         case Modify::kOr: value_ = static_cast<T>(old | operand); break;
-        case Modify::kXor: value_ = static_cast<T>(old ^ operand); break;
       }
     } else {
       value_ = operand;

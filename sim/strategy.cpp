@@ -203,21 +203,6 @@ class Pct final : public Chooser {
   unsigned stale_left_ = 0;
 };
 
-class RoundRobin final : public Chooser {
- public:
-  bool begin() override { return !std::exchange(done_, true); }
-  unsigned schedule(unsigned current, std::uint32_t enabled) override {
-    const std::uint32_t later = enabled & ~((2u << current) - 1);
-    return static_cast<unsigned>(std::countr_zero(later != 0 ? later : enabled));
-  }
-  unsigned choose(Choice, unsigned) override { return 0; }
-  bool visited(std::uint64_t) override { return false; }
-  void end(std::uint32_t) override {}
-
- private:
-  bool done_ = false;
-};
-
 class Replayer final : public Chooser {
  public:
   explicit Replayer(const Answers& answers) : answers_(answers) {}
@@ -256,7 +241,6 @@ std::unique_ptr<Chooser> make_chooser(const Options& options) {
   switch (options.strategy) {
     case Strategy::kExhaustive: return std::make_unique<Exhaustive>(options);
     case Strategy::kPct: return std::make_unique<Pct>(options);
-    case Strategy::kRoundRobin: return std::make_unique<RoundRobin>();
   }
   throw std::invalid_argument("unknown strategy");
 }

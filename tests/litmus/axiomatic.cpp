@@ -71,7 +71,7 @@ constexpr bool is_release(Order order) noexcept {
 // The first events are the initial stores, one for each location; then come the instructions in the order of the program.
 class Enumeration {
  public:
-  Enumeration(const Program& program, Model model) : program_(program), model_(model), locations_(program.locations()) {
+  explicit Enumeration(const Program& program) : program_(program), locations_(program.locations()) {
     Events before = 0;
     for (unsigned i = 0; i < locations_; ++i) {
       at_[i].kind = Kind::kStore;
@@ -190,15 +190,15 @@ class Enumeration {
       seq_cst_ |= bit(event);
       if (at_[event].kind == Kind::kFence) fences_ |= bit(event);
     }
-    sw_ = Relation{};
+    Relation sw;
     for_each(writers_ & ~initial_, [&](unsigned store) {
       const Events from = side(store, is_release, true);
       if (from == 0) return;
       Events to = 0;
       for_each(readers_of_sequence(store), [&](unsigned reader) { to |= side(reader, is_acquire, false); });
-      for_each(from, [&](unsigned event) { sw_.to[event] |= to; });
+      for_each(from, [&](unsigned event) { sw.to[event] |= to; });
     });
-    hb_ = closure(sb_ | sw_);
+    hb_ = closure(sb_ | sw);
   }
 
   // The access itself, if it releases (acquires), and the fences that do so before (after) it.
@@ -266,14 +266,13 @@ class Enumeration {
     for (const unsigned event : readers_) fr.to[event] = mo.to[source_[event]] & ~bit(event);
     const Relation eco = closure(rf_ | mo | fr);
     if (reflexive(eco) || reflexive(then(hb_, eco))) return;
-    const Relation order = model_ == Model::kIntended ? partial_order(mo, fr, eco) : order_by_the_letter(eco);
+    const Relation order = partial_order(mo, fr, eco);
     if (cyclic(order)) return;
     const Relation done = sb_ | rf_;
     const Needs needs = cyclic(done)                ? Needs::kLoadBuffering
                         : cyclic(done | mo)         ? Needs::kModificationOrder
                         : cyclic(done | mo | order) ? Needs::kOrderOfSeqCst
                                                     : Needs::kNothing;
-    if (needs != Needs::kLoadBuffering) ++result_.executions;
     const auto [entry, is_new] = result_.outcomes.try_emplace(observed(), needs);
     if (!is_new) entry->second = std::min(entry->second, needs);
   }
@@ -294,16 +293,6 @@ class Enumeration {
     return then(then(before, scb), after) | of_fences;
   }
 
-  // What [atomics.order] 4 asks of the order S, word for word.
-  [[nodiscard]] Relation order_by_the_letter(const Relation& eco) const {
-    if (seq_cst_ == 0) return {};
-    const Events accesses = seq_cst_ & ~fences_;
-    const Relation strongly = closure(sb_ | between(accesses, sw_, accesses) | then(then(sb_, hb_), sb_));
-    const Relation before = between(accesses, or_same({}), accesses) | between(fences_, hb_, bit(events_) - 1);
-    const Relation after = between(accesses, or_same({}), accesses) | between(bit(events_) - 1, hb_, fences_);
-    return between(seq_cst_, strongly, seq_cst_) | then(then(before, eco), after);
-  }
-
   [[nodiscard]] std::string observed() const {
     Observed seen;
     for (const unsigned event : readers_) {
@@ -317,7 +306,6 @@ class Enumeration {
   }
 
   const Program& program_;
-  const Model model_;
   const unsigned locations_;
   unsigned events_ = 0;
   std::array<Instruction, kMaxEvents> at_{};
@@ -330,7 +318,7 @@ class Enumeration {
   std::array<std::uint8_t, kMaxEvents> value_{}, read_{};
   std::array<Order, kMaxEvents> order_{};
   Events writers_ = 0, seq_cst_ = 0, fences_ = 0;
-  Relation rf_, sw_, hb_;
+  Relation rf_, hb_;
   std::array<unsigned, kMaxEvents> after_ = filled_with_none();  // the next store of the location
 
   static constexpr std::array<unsigned, kMaxEvents> filled_with_none() {
@@ -344,7 +332,7 @@ class Enumeration {
 
 }  // namespace
 
-Allowed allowed_by_axioms(const Program& program, Model model) { return Enumeration(program, model).run(); }
+Allowed allowed_by_axioms(const Program& program) { return Enumeration(program).run(); }
 
 std::uint64_t candidates(const Program& program) noexcept {
   std::array<std::uint64_t, kLocations> stores{}, reads{};

@@ -10,8 +10,6 @@
 //   hb is irreflexive, and so is hb;eco        eco = (rf ∪ mo ∪ fr)+: coherence
 //   nothing between a read-modify-write and the store that it reads: atomicity
 //   psc is acyclic                             the order of the seq_cst accesses and fences
-// Model::kLetter has the words of C++20 in place of psc, [atomics.order] 3 and 4. They forbid more, by mistake (LWG issue
-// 3941): an x86-64 with the usual instructions shows what they forbid, SB+rfis in the tables of the test.
 //
 // RC11 also forbids cycles of sb ∪ rf (load buffering), C++20 does not. Outcomes that need one are kept, and marked. So are
 // those that no single order of execution explains, in which every access comes after what it reads and overwrites.
@@ -24,8 +22,6 @@
 
 namespace freehold::litmus {
 
-enum class Model : std::uint8_t { kIntended, kLetter };
-
 // What a machine must be able to do to show an outcome, beside reading old values.
 enum class Needs : std::uint8_t {
   kNothing,            // one order of execution explains all: sb ∪ rf ∪ mo ∪ the order of seq_cst is acyclic
@@ -36,10 +32,9 @@ enum class Needs : std::uint8_t {
 
 struct Allowed {
   std::map<std::string, Needs> outcomes;  // the least that any execution needs
-  unsigned executions = 0;                // pairs of rf and mo, without load buffering: those of RC11
 };
 
-Allowed allowed_by_axioms(const Program& program, Model model = Model::kIntended);
+Allowed allowed_by_axioms(const Program& program);
 
 // An upper bound of the candidates that allowed_by_axioms() tries.
 std::uint64_t candidates(const Program& program) noexcept;

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <random>
 #include <set>
 #include <string>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "freehold/base/check.hpp"
 #include "sim/sim_atomics.hpp"
 #include "sim/strategy.hpp"
+#include "tests/litmus/machine.hpp"
 
 namespace freehold::sim {
 namespace {
@@ -176,77 +176,20 @@ TEST(Choices, Decide_BothAreExplored) {
   EXPECT_EQ(seen, (std::set<unsigned>{71, 8}));
 }
 
-// Random programs of a few operations: with the reduction and without, under every budget, the same outcomes.
-struct Operation {
-  enum Kind { kLoad, kStore, kAdd, kCas, kFence, kKinds } kind;
-  unsigned location;
-  Order order;
-};
-using Program = std::vector<std::vector<Operation>>;
-
-Program random_program(std::mt19937& random) {
-  constexpr Order kOrders[] = {Order::relaxed, Order::acquire, Order::release, Order::acq_rel, Order::seq_cst};
-  Program program(2 + random() % 2);
-  for (auto& thread : program) {
-    thread.resize(program.size() == 2 ? 3 + random() % 2 : 2);
-    for (Operation& o : thread) {
-      o.kind = static_cast<Operation::Kind>(random() % Operation::kKinds);
-      o.location = random() % 2;
-      do {
-        o.order = kOrders[random() % 5];
-      } while ((o.kind == Operation::kLoad && (o.order == Order::release || o.order == Order::acq_rel)) ||
-               (o.kind == Operation::kStore && (o.order == Order::acquire || o.order == Order::acq_rel)));
-    }
-  }
-  return program;
-}
-
-std::set<std::vector<unsigned>> outcomes_of(const Program& program, const Options& options, std::uint64_t& executions) {
-  std::set<std::vector<unsigned>> seen;
-  const Result result = explore(options, [&](Execution& run) {
-    Word words[2];
-    unsigned registers[3][4] = {};
-    for (unsigned t = 0; t < program.size(); ++t) {
-      run.spawn([&, t] {
-        for (unsigned i = 0; i < program[t].size(); ++i) {
-          const Operation& o = program[t][i];
-          Word& word = words[o.location];
-          const unsigned value = 1 + t * 4 + i;  // tells every store from every other
-          std::uint32_t expected = 0;
-          switch (o.kind) {
-            case Operation::kLoad: registers[t][i] = word.load(o.order); break;
-            case Operation::kStore: word.store(value, o.order); break;
-            case Operation::kAdd: registers[t][i] = word.fetch_add(16 * value, o.order); break;
-            case Operation::kCas:
-              word.compare_exchange_strong(expected, value, o.order, kRelaxed);
-              registers[t][i] = expected;
-              break;
-            default: A::fence(o.order);
-          }
-        }
-      });
-    }
-    run.check([&] {
-      std::vector<unsigned> outcome = {words[0].load(kRelaxed), words[1].load(kRelaxed)};
-      for (const auto& row : registers) outcome.insert(outcome.end(), std::begin(row), std::end(row));
-      seen.insert(std::move(outcome));
-    });
-  });
-  EXPECT_TRUE(result.ok()) << result;
-  executions += result.executions;
-  return seen;
-}
-
+// Random programs: with the reduction and without, under every budget, the same outcomes.
 TEST(Reduction, RandomPrograms_SameOutcomesWithFewerExecutions) {
-  std::mt19937 random(1);
+  litmus::RandomPrograms programs(1);
   std::uint64_t reduced = 0, full = 0;
   for (int i = 0; i < 300; ++i) {
-    const Program program = random_program(random);
+    const litmus::Program program = programs.next();
     Options options{.name = "program", .preemptions = i % 4u, .stale = i / 4 % 3u, .print = false};
-    const auto with = outcomes_of(program, options, reduced);
+    const auto with = litmus::shown_by_machine(program, options);
     options.reduction = false;
-    const auto without = outcomes_of(program, options, full);
-    ASSERT_EQ(with, without) << "program " << i;
+    const auto without = litmus::shown_by_machine(program, options);
+    ASSERT_TRUE(with.result.ok() && without.result.ok()) << litmus::text(program);
+    ASSERT_EQ(with.outcomes, without.outcomes) << litmus::text(program);
+    reduced += with.result.executions;
+    full += without.result.executions;
   }
   EXPECT_LT(reduced, full);
   std::printf("[ explored ] 300 programs: %llu executions instead of %llu\n", static_cast<unsigned long long>(reduced),

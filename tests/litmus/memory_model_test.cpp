@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The classic litmus tests on the simulated machine: for each, exactly the set of outcomes that it must show. An
-// outcome too many is a machine stronger in its checks than the standard allows us to be blamed for; one too few hides
-// bugs. Named as in the literature (Maranget, Sarkar, Sewell; Batty et al.).
+// The simulated machine beyond C++'s atomics: heavy fences, and reports of races on plain data. The classic litmus
+// tests are compare_test.cpp's.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -55,23 +54,6 @@ Outcomes outcomes_of(const std::vector<Body>& bodies, unsigned registers, const 
   const Result result = explore_bodies(options, bodies, registers, seen);
   EXPECT_TRUE(result.ok()) << result;
   return seen;
-}
-
-// Message passing: y says that x is written.
-template <Order kStore, Order kLoad>
-const std::vector<Body> kMessagePassing = {
-    [](Shared& s) {
-      s.x.store(1, kRelaxed);
-      s.y.store(1, kStore);
-    },
-    [](Shared& s) {
-      s.r[0] = s.y.load(kLoad);
-      s.r[1] = s.x.load(kRelaxed);
-    },
-};
-
-TEST(Litmus, MessagePassing_NoStaleBudget_LooksLikeSequentialConsistency) {
-  EXPECT_EQ(outcomes_of(kMessagePassing<kRelaxed, kRelaxed>, 2, all_of(0)), (Outcomes{"00", "01", "11"}));
 }
 
 // A heavy fence is a full one in every thread: a thread with a light fence there need pay nothing (membarrier).
@@ -132,35 +114,6 @@ TEST(Litmus, MessagePassing_HeavyFenceAfterTheReads_MayBeOld) {
                            }},
                           2)
                   .contains("10"));
-}
-
-// Load buffering: values out of thin air are one step further. C++ allows 11 with relaxed orders; the machine never
-// shows it, since its loads read stores already made. A stated limit: this test is here to notice if it changes.
-TEST(Litmus, LoadBuffering_Relaxed_NotShownByThisMachine) {
-  EXPECT_EQ(outcomes_of({[](Shared& s) {
-                           s.r[0] = s.x.load(kRelaxed);
-                           s.y.store(1, kRelaxed);
-                         },
-                         [](Shared& s) {
-                           s.r[1] = s.y.load(kRelaxed);
-                           s.x.store(1, kRelaxed);
-                         }},
-                        2),
-            (Outcomes{"00", "01", "10"}));
-}
-
-// Two stores each, in opposite order: C++ allows that both first stores win (x == y == 1); the machine's modification
-// order is the order of execution, so it never shows that. A stated limit.
-TEST(Litmus, TwoPlusTwoWrites_Relaxed_NotShownByThisMachine) {
-  Outcomes seen;
-  const Result result = explore(all_of(), [&](Execution& run) {
-    Shared s;
-    run.spawn([&] { s.x.store(1, kRelaxed), s.y.store(2, kRelaxed); });
-    run.spawn([&] { s.y.store(1, kRelaxed), s.x.store(2, kRelaxed); });
-    run.check([&] { seen.insert(std::to_string(s.x.load(kRelaxed)) + std::to_string(s.y.load(kRelaxed))); });
-  });
-  EXPECT_TRUE(result.ok()) << result;
-  EXPECT_EQ(seen, (Outcomes{"12", "21", "22"}));
 }
 
 // Data races on plain data.

@@ -127,57 +127,6 @@ inline constexpr Known kStandard[] = {
     {"weak+old", "x=1/rlx y=1/rlx | y/rlx x~0:2/rlx/rlx", "10!;11", kPlain},
 };
 
-// So many executions (pairs of rf and mo) has each of these under RC11. The numbers are those that the tests of GenMC expect,
-// a model checker of others that explores each execution once. For WWmerge1 and Z6.U it expects 17 and 22. There its psc is
-// stronger than the paper's: it has sb;hb;sb between any locations, and a read-modify-write is two events. With that the
-// axioms here count 17 and 22, too, and the same as before for all the others.
-struct Counted {
-  const char* name;
-  const char* program;
-  unsigned executions;
-};
-inline constexpr Counted kCounted[] = {
-    {"2+2W", "x=1/rel y=2/rel | y=1/rel x=2/rel", 4},
-    {"2+2W+2sc+scf", "x=1/sc y=2/sc | y=1/rlx F/sc x=2/rlx", 3},
-    {"2+2W+3sc+rel1", "x=1/sc y=2/sc | y=1/rel x=2/sc", 4},
-    {"2CoWR", "y/acq | x/acq | x=1/rel | y=1/rel", 4},
-    {"CoRR", "x=1/rel x=2/rel | x/acq x/acq", 6},
-    {"CoRR0", "x=1/rel | x/acq | x/acq", 4},
-    {"CoRR1", "x=1/rel | x=2/rel | x/acq x/acq | x/acq", 36},
-    {"CoRR2", "x=1/rel | x=2/rel | x/acq x/acq | x/acq x/acq", 72},
-    {"CoRW", "x/acq x=1/rel | x=2/rel", 3},
-    {"CoWR", "x=1/rel x/acq | x=2/rel", 3},
-    {"IRIW-acq-sc", "x=1/sc | x/acq y/sc | y/acq x/sc | y=1/sc", 16},
-    {"JLT", "x=1/rel y/acq x/acq | x=2/rel x/acq | y=3/rel", 8},
-    {"LB", "y/acq x=1/rel | x/acq y=1/rel", 3},
-    {"LB2", "x/rlx y=1/rlx | y/rlx x=1/rlx", 3},
-    {"LB3", "x/rlx y=1/rlx | y/rlx z=1/rlx | z/rlx x=1/rlx", 7},
-    {"MCP-rrw", "x=1/rel | x=2/rel | x/acq", 6},
-    {"MP", "x=1/rel y=1/rel | y/acq x/acq", 3},
-    {"RWC+syncs", "x=1/rlx | x/rlx F/sc y/rlx | y=1/rlx F/sc x/rlx", 7},
-    {"S", "x=2/rlx y=1/rlx | y/rlx x=1/rlx", 4},
-    {"SB+2sc+scf", "x=1/sc y/sc | y=1/rlx F/sc x/rlx", 3},
-    {"SB+rfis", "x=1/rel x/sc y/sc | y=1/rel y/sc x/sc", 4},
-    {"W+RRR+W", "x=1/rlx | x/rlx x/rlx x/rlx | x=2/rlx", 20},
-    {"W+RWC", "x=1/rlx z=1/rel | z/acq F/sc y/rlx | y=1/rlx F/sc x/rlx", 7},
-    {"WWmerge1", "x/acq y/sc | x=1/sc x=2/sc | y=1/sc x/sc", 18},
-    {"WWmerge2", "x/acq y/sc | x=2/sc | y=1/sc x/sc", 8},
-    {"Z6+acq", "x=1/rlx F/sc y=1/rlx | y/acq z=1/rlx | z=2/rlx F/sc x/rlx", 7},
-    {"Z6.U", "x=1/sc y=1/rel | y+1/sc y/rlx | y=3/sc x/sc", 24},
-    {"atomicpo", "y=1/rlx F/ar x=1/rlx | x<1/rlx y<1/rlx", 4},
-    {"ccr", "x?0:4/rlx/rlx | x?0:7/rlx/rlx x/rlx", 2},
-    {"cii", "x?1:2/rlx/rlx | x+1/rlx | x+1/rlx", 6},
-    {"default", "x/acq x/acq | x=1/rel | x=2/rel", 12},
-    {"fr+w+w+w+reads", "x=1/rlx | x=2/rlx | x=3/rlx | x/rlx x/rlx x/rlx x/rlx", 210},
-    {"inc+inc+RR+W+RR", "x+1/rlx | x+1/rlx | x/rlx x/rlx | x=9/rlx | x/rlx x/rlx", 600},
-    {"inc2w", "x+1/rlx | x=4/rel | x+2/rlx", 6},
-    {"isa2", "x=1/rlx y=1/rel | y/acq z=1/rel | z/acq x/rlx", 7},
-    {"peterZ", "x=1/rlx F/sc y/rlx | y=1/rlx z=1/rel | z/acq F/sc x/rlx", 7},
-    {"relseq", "x=1/rlx y=1/rel y=2/rlx | y<3/rlx | y/rlx F/ar x/rlx", 20},
-    {"rinc+wr", "x+1/rlx | x=2/rlx x/rlx", 3},
-    {"riwi", "y/rlx x+1/rlx | x+1/rlx y=1/rel", 3},
-    {"viktor-relseq", "x+1/acq x+1/rlx | x+1/rlx x+1/rlx | x+1/rel | x+1/rlx", 180},
-};
 // clang-format on
 
 }  // namespace freehold::litmus
