@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # freehold_add_test(<name> SOURCES <file>... [OPTIMISED] [LIBS <target>...] [ARGS <arg>...] [properties])
 #   One GoogleTest binary, one ctest test. In tests/<kind> the target is <kind>_<name>, the test <kind>.<name>. With FREEHOLD_UNITY the
-#   sources with names that end with _test are compiled as one. Unit tests, and those of kinds like them, are not optimised without OPTIMISED.
+#   sources with names that end with _test or _model are compiled as one. Unit tests, and those of kinds like them, are not optimised without OPTIMISED.
 #
 # freehold_add_command_test(<name> COMMAND <command> <arg>... [properties])
 #   The same for a test that is a command.
@@ -74,7 +74,7 @@ endfunction()
 # freehold_unite_tests(<target> <variable>): with FREEHOLD_UNITY the tests among the sources of a program are compiled as one.
 function(freehold_unite_tests target list)
   set(tests ${${list}})
-  list(FILTER tests INCLUDE REGEX "_test[.]cpp$")
+  list(FILTER tests INCLUDE REGEX "_(test|model)[.]cpp$")
   list(LENGTH tests count)
   if(NOT FREEHOLD_UNITY OR count LESS 2)
     return()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // BestPool on the simulated machine: what its own design adds to the word pool, whose model stands beside this one. The
-// scenarios that every strategy goes through are in pools_model.cpp.
+// scenarios that every strategy goes through, and the mutant of each order, are in pools_model.cpp.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -13,10 +13,8 @@ namespace freehold {
 namespace {
 
 using pool::BestPool;
-using pool::BestPoolOrders;
 using pool::PoolShape;
 using sim::Execution;
-using sim::Failure;
 using sim::Options;
 using sim::Result;
 using sim::SimAtomics;
@@ -29,8 +27,8 @@ void use(void* slot) {
   payload->store(payload->load() + 1);
 }
 
-template <class A, BestPoolOrders O = BestPoolOrders{}>
-using Pool = BestPool<A, sync::IgnoreContention, O>;
+template <class A>
+using Pool = BestPool<A, sync::IgnoreContention, pool::BestPoolOrders{}>;
 
 // What is free at the end, found by one thread alone.
 template <class P>
@@ -55,10 +53,10 @@ constexpr PoolShape kTiny{.slots = 2, .slot_bytes = 8, .alignment = 8};
 constexpr PoolShape kSmall{.slots = 16, .slot_bytes = 8, .alignment = 8};
 
 // A slot lies in the array of a thread that does not use it; the other thread needs it.
-template <class A, BestPoolOrders O = BestPoolOrders{}>
+template <class A>
 Result last_slot(const Options& options, pool::Growth growth = pool::Growth::kFixed) {
   return sim::explore(options, [=](Execution& run) {
-    Pool<A, O> pool(kTiny, growth);
+    Pool<A> pool(kTiny, growth);
     run.spawn([&] {
       if (void* const slot = pool.acquire(); slot != nullptr) {
         use(slot);
@@ -81,117 +79,11 @@ Result last_slot(const Options& options, pool::Growth growth = pool::Growth::kFi
   });
 }
 
-// Two slots, of which each thread holds at most one: nobody may be told that there is none.
-template <class A, BestPoolOrders O = BestPoolOrders{}>
-Result never_refused(const Options& options) {
-  return sim::explore(options, [](Execution& run) {
-    Pool<A, O> pool(kTiny);
-    // Both lie in the array of a third thread, that of the set-up.
-    void* const a = pool.acquire();
-    void* const b = pool.acquire();
-    pool.release(a);
-    pool.release(b);
-    for (unsigned t = 0; t < 2; ++t) {
-      run.spawn([&] {
-        for (unsigned i = 0; i < 2; ++i) {
-          void* const slot = pool.acquire();
-          SIM_CHECK(slot != nullptr);
-          use(slot);
-          pool.release(slot);
-        }
-      });
-    }
-    run.check([&] { expect_free(pool, 2); });
-  });
-}
-
-// The owner of an array with entries pops and pushes while a thief empties it.
-template <class A, BestPoolOrders O = BestPoolOrders{}>
-Result thief_and_owner(const Options& options) {
-  return sim::explore(options, [](Execution& run) {
-    Pool<A, O> pool(kSmall);
-    for (unsigned i = 0; i < 14; ++i) (void)pool.acquire();
-    run.spawn([&] {
-      void* const a = pool.acquire();
-      void* const b = pool.acquire();
-      if (a != nullptr) use(a), pool.release(a);
-      if (b != nullptr) use(b), pool.release(b);
-      void* const c = pool.acquire();
-      if (c != nullptr) use(c), pool.release(c);
-    });
-    run.spawn([&] {
-      void* const a = pool.acquire();
-      void* const b = pool.acquire();
-      if (a != nullptr) use(a), pool.release(a);
-      if (b != nullptr) use(b), pool.release(b);
-    });
-    run.check([&] { expect_free(pool, 2); });
-  });
-}
-
-// Slots released by another thread than the one that acquired them, through arrays that overflow.
-template <class A, BestPoolOrders O = BestPoolOrders{}>
-Result handed_over(const Options& options) {
-  return sim::explore(options, [](Execution& run) {
-    Pool<A, O> pool(kSmall);
-    void* slots[16];
-    for (void*& slot : slots) slot = pool.acquire();
-    run.spawn([&] {
-      for (unsigned i = 0; i < 4; ++i) use(slots[i]), pool.release(slots[i]);
-    });
-    run.spawn([&] {
-      for (unsigned i = 0; i < 2; ++i)
-        if (void* const slot = pool.acquire(); slot != nullptr) use(slot), pool.release(slot);
-    });
-    run.check([&] { expect_free(pool, 4); });
-  });
-}
-
-// A thread ends while another looks for its slots.
-template <class A, BestPoolOrders O = BestPoolOrders{}>
-Result end_against_steal(const Options& options) {
-  return sim::explore(options, [](Execution& run) {
-    Pool<A, O> pool(kTiny);
-    void* const held = pool.acquire();
-    run.spawn([&] {
-      void* const slot = pool.acquire();
-      if (slot != nullptr) use(slot), pool.release(slot);
-    });
-    run.spawn([&] {
-      void* const slot = pool.acquire();
-      if (slot != nullptr) use(slot), pool.release(slot);
-      void* const again = pool.acquire();
-      if (again != nullptr) use(again), pool.release(again);
-    });
-    run.check([&] {
-      pool.release(held);
-      expect_free(pool, 2);
-    });
-  });
-}
-
-// Memory is opened by two threads at once.
-template <class A, BestPoolOrders O = BestPoolOrders{}>
-Result opening(const Options& options) {
-  return sim::explore(options, [](Execution& run) {
-    Pool<A, O> pool({.slots = 65, .slot_bytes = 8, .alignment = 8}, pool::Growth::kGrowing);
-    for (unsigned t = 0; t < 2; ++t) {
-      run.spawn([&] {
-        void* const slot = pool.acquire();
-        SIM_CHECK(slot != nullptr);
-        use(slot);
-        pool.release(slot);
-      });
-    }
-    run.check([&] { expect_free(pool, 65); });
-  });
-}
-
 // One thread gives memory back while another one asks for a slot of a pool that nobody uses.
-template <class A, BestPoolOrders O = BestPoolOrders{}>
+template <class A>
 Result trimming(const Options& options) {
   return sim::explore(options, [](Execution& run) {
-    Pool<A, O> pool(kTiny);
+    Pool<A> pool(kTiny);
     void* const a = pool.acquire();
     void* const b = pool.acquire();
     pool.release(a);
@@ -209,10 +101,10 @@ Result trimming(const Options& options) {
 }
 
 // One thread finds the pool dry again and again while another brings slots back, more than its array holds, and needs one.
-template <class A, BestPoolOrders O = BestPoolOrders{}>
+template <class A>
 Result dry(const Options& options) {
   return sim::explore(options, [](Execution& run) {
-    Pool<A, O> pool(kSmall);
+    Pool<A> pool(kSmall);
     void* slots[16];
     for (void*& slot : slots) slot = pool.acquire();
     run.spawn([&] {
@@ -233,10 +125,10 @@ Result dry(const Options& options) {
 }
 
 // Who joined last stops the arrays; another thread looks at them without having heard of it otherwise.
-template <class A, BestPoolOrders O = BestPoolOrders{}>
+template <class A>
 Result heard_by_looking(const Options& options) {
   return sim::explore(options, [](Execution& run) {
-    Pool<A, O> pool(kTiny);
+    Pool<A> pool(kTiny);
     void* const a = pool.acquire();
     (void)pool.acquire();
     run.spawn([&] {
@@ -256,10 +148,10 @@ constexpr PoolShape kPairs{.slots = 24, .slot_bytes = 8, .alignment = 8};
 
 // From `ready` on two slots at least are free all the time: in the owner's array, and then in the words, to which a full
 // array goes while a thief waits for that.
-template <class A, BestPoolOrders O = BestPoolOrders{}>
+template <class A>
 Result free_all_the_time(const Options& options) {
   return sim::explore(options, [](Execution& run) {
-    Pool<A, O> pool(kPairs);
+    Pool<A> pool(kPairs);
     void* slots[24];
     for (void*& slot : slots) slot = pool.acquire();
     SimAtomics::atomic<std::uint32_t> ready{0};
@@ -285,10 +177,10 @@ Result free_all_the_time(const Options& options) {
 
 // The owner of a stopped array makes room in it: moved down, its entries end below where they began. Two slots of it were
 // taken before, one is free all the time from `ready` on.
-template <class A, BestPoolOrders O = BestPoolOrders{}>
+template <class A>
 Result room_made_while_dry(const Options& options) {
   return sim::explore(options, [](Execution& run) {
-    Pool<A, O> pool(kPairs);
+    Pool<A> pool(kPairs);
     void* slots[24];
     for (void*& slot : slots) slot = pool.acquire();
     SimAtomics::atomic<std::uint32_t> ready{0}, done{0};
@@ -318,10 +210,10 @@ Result room_made_while_dry(const Options& options) {
 
 // A thief empties an array, and comes again while its owner is amid a pop of nothing: below the array's bottom lies still
 // what was taken before.
-template <class A, BestPoolOrders O = BestPoolOrders{}>
+template <class A>
 Result pop_of_nothing(const Options& options) {
   return sim::explore(options, [](Execution& run) {
-    Pool<A, O> pool(kTiny);
+    Pool<A> pool(kTiny);
     (void)pool.acquire();
     SimAtomics::atomic<std::uint32_t> ready{0};
     run.spawn([&] {
@@ -362,26 +254,6 @@ TEST(BestPool_Model, LastSlotInAnothersArray_Found) {
   expect_ok(last_slot<SimAtomics>(bounds("best/last", 4, 0)));
   expect_ok(last_slot<SimAtomics>(bounds("best/last_stale", 2, 1)));
 }
-TEST(BestPool_Model, EnoughForAll_NobodyIsRefused) {
-  expect_ok(never_refused<SimAtomics>(bounds("best/enough", 4, 0)));
-  expect_ok(never_refused<SimAtomics>(bounds("best/enough_stale", 2, 1)));
-}
-TEST(BestPool_Model, ThiefAgainstOwner_NothingTwiceNothingLost) {
-  expect_ok(thief_and_owner<SimAtomics>(bounds("best/thief", 3, 0)));
-  expect_ok(thief_and_owner<SimAtomics>(bounds("best/thief_stale", 2, 1)));
-}
-TEST(BestPool_Model, HandedOver_NothingTwiceNothingLost) {
-  expect_ok(handed_over<SimAtomics>(bounds("best/handed", 4, 0)));
-  expect_ok(handed_over<SimAtomics>(bounds("best/handed_stale", 2, 1)));
-}
-TEST(BestPool_Model, EndOfThreadAgainstSteal_NothingTwiceNothingLost) {
-  expect_ok(end_against_steal<SimAtomics>(bounds("best/end", 4, 0)));
-  expect_ok(end_against_steal<SimAtomics>(bounds("best/end_stale", 2, 1)));
-}
-TEST(BestPool_Model, OpeningByTwo_NothingTwiceNothingLost) {
-  expect_ok(opening<SimAtomics>(bounds("best/open", 4, 0)));
-  expect_ok(opening<SimAtomics>(bounds("best/open_stale", 2, 1)));
-}
 TEST(BestPool_Model, DryPool_NothingTwiceNothingLostNobodyRefused) {
   expect_ok(dry<SimAtomics>(bounds("best/dry", 3, 0)));
   expect_ok(dry<SimAtomics>(bounds("best/dry_stale", 2, 1)));
@@ -398,66 +270,6 @@ TEST(BestPool_Model, PopOfNothingAgainstSteal_NothingTwiceNothingLost) {
 }
 TEST(BestPool_Model, DryPoolHeardOfByLooking_NothingTwiceNothingLost) {
   expect_ok(heard_by_looking<SimAtomics>(bounds("best/heard", 2, 1)));
-}
-
-// ---- mutants
-
-// The first scenario that fails under the mutant, with the bounds of its test.
-template <class A, BestPoolOrders O = BestPoolOrders{}>
-Failure killed() {
-  const auto quietly = [](const char* name, unsigned preemptions, unsigned stale) {
-    Options options = bounds(name, preemptions, stale);
-    options.print = false;
-    return options;
-  };
-  Failure failure = thief_and_owner<A, O>(quietly("mutant/thief", 3, 1)).failure;
-  if (failure == Failure::kNone) failure = never_refused<A, O>(quietly("mutant/enough", 3, 1)).failure;
-  if (failure == Failure::kNone) failure = last_slot<A, O>(quietly("mutant/last", 3, 1)).failure;
-  if (failure == Failure::kNone) failure = end_against_steal<A, O>(quietly("mutant/end", 3, 1)).failure;
-  return failure;
-}
-
-// The same for what only a dry pool does.
-template <BestPoolOrders O>
-Failure killed_when_dry() {
-  Options options = bounds("mutant/heard", 2, 1);
-  options.print = false;
-  return heard_by_looking<SimAtomics, O>(options).failure;
-}
-
-// The fence costs a system call: somebody will want to do without.
-struct NoHeavyFence : SimAtomics {
-  static void heavy_fence() noexcept {}
-};
-
-TEST(BestPool_Mutants, WithoutHeavyFence_Killed) { EXPECT_NE(killed<NoHeavyFence>(), Failure::kNone); }
-TEST(BestPool_Mutants, OwnerSetsTopRelaxed_Killed) {
-  constexpr BestPoolOrders kMutant{.owner_sets_top = std::memory_order_relaxed};
-  EXPECT_EQ((killed<SimAtomics, kMutant>()), Failure::kRace);
-}
-TEST(BestPool_Mutants, ThiefReadsTopRelaxed_Killed) {
-  constexpr BestPoolOrders kMutant{.thief_reads_top = std::memory_order_relaxed};
-  EXPECT_EQ((killed<SimAtomics, kMutant>()), Failure::kRace);
-}
-TEST(BestPool_Mutants, OwnerLeavesRelaxed_Killed) {
-  constexpr BestPoolOrders kMutant{.owner_leaves = std::memory_order_relaxed};
-  EXPECT_NE((killed<SimAtomics, kMutant>()), Failure::kNone);
-}
-TEST(BestPool_Mutants, ThiefWaitsRelaxed_Killed) {
-  constexpr BestPoolOrders kMutant{.thief_waits = std::memory_order_relaxed};
-  EXPECT_NE((killed<SimAtomics, kMutant>()), Failure::kNone);
-}
-TEST(BestPool_Mutants, ThiefLeavesRelaxed_Killed) {
-  constexpr BestPoolOrders kMutant{.thief_leaves = std::memory_order_relaxed};
-  EXPECT_NE((killed<SimAtomics, kMutant>()), Failure::kNone);
-}
-TEST(BestPool_Mutants, OwnerEntersRelaxed_Killed) {
-  constexpr BestPoolOrders kMutant{.owner_enters = std::memory_order_relaxed};
-  EXPECT_NE((killed<SimAtomics, kMutant>()), Failure::kNone);
-}
-TEST(BestPool_Mutants, AsksDryRelaxed_Killed) {
-  constexpr BestPoolOrders kMutant{.asks_dry = std::memory_order_relaxed};
-  EXPECT_NE((killed_when_dry<kMutant>()), Failure::kNone);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "freehold/sync/lock.hpp"
 #include "sim/sim_atomics.hpp"
 #include "tests/model/expect_ok.hpp"
+#include "tests/model/mutants.hpp"
 
 namespace freehold {
 namespace {
@@ -210,24 +211,12 @@ TEST(ForkGate_Model, NoMembarrier_TheCopyIsWhole) {
 
 // ---- mutants
 
-struct LeavesRelaxed : Orders {
-  static constexpr auto kLeave = std::memory_order_relaxed;
-};
-struct LooksRelaxed : Orders {
-  static constexpr auto kLook = std::memory_order_relaxed;
-};
-struct OpensRelaxed : Orders {
-  static constexpr auto kOpen = std::memory_order_relaxed;
-};
-struct EntersRelaxed : Orders {
-  static constexpr auto kEnter = std::memory_order_relaxed;
-};
-struct PushesWithoutLooking : alloc::DeferredOrders {
-  static constexpr auto kPush = std::memory_order_release;
-};
-struct TakesWithoutTelling : alloc::DeferredOrders {
-  static constexpr auto kTake = std::memory_order_acquire;
-};
+FREEHOLD_WEAKER(LeavesRelaxed, Orders, kLeave, relaxed);
+FREEHOLD_WEAKER(LooksRelaxed, Orders, kLook, relaxed);
+FREEHOLD_WEAKER(OpensRelaxed, Orders, kOpen, relaxed);
+FREEHOLD_WEAKER(EntersRelaxed, Orders, kEnter, relaxed);
+FREEHOLD_WEAKER(PushesWithoutLooking, alloc::DeferredOrders, kPush, release);
+FREEHOLD_WEAKER(TakesWithoutTelling, alloc::DeferredOrders, kTake, acquire);
 struct NoHeavyFence : SimAtomics {
   static void heavy_fence() noexcept {}
 };
@@ -246,29 +235,15 @@ Failure putting_off_fails_by(const char* name) {
   return put_off_frees<SimAtomics, Orders, P>(mutant(name)).failure;
 }
 
-TEST(ForkGate_Mutants, NoHeavyFence_TheCopyIsTorn) {
+TEST(ForkGate_Mutants, EachAlone_IsNoticed) {
   EXPECT_EQ(copy_fails_by<NoHeavyFence>("fork/no fence"), Failure::kRace);
-}
-TEST(ForkGate_Mutants, NoFenceOfEither_TheCopyIsTorn) {
   EXPECT_EQ(copy_fails_by<NoFenceAtAll>("fork/no fences"), Failure::kRace);
-}
-TEST(ForkGate_Mutants, RelaxedLeave_Race) {
   EXPECT_EQ((copy_fails_by<SimAtomics, LeavesRelaxed>("fork/leave")), Failure::kRace);
-}
-TEST(ForkGate_Mutants, RelaxedLook_Race) {
   EXPECT_EQ((copy_fails_by<SimAtomics, LooksRelaxed>("fork/look")), Failure::kRace);
-}
-// A thread comes in after the fork: it may not change what the copy still reads.
-TEST(ForkGate_Mutants, RelaxedEnter_Race) {
+  // A thread comes in after the fork: it may not change what the copy still reads.
   EXPECT_EQ((copy_fails_by<SimAtomics, EntersRelaxed>("fork/enter")), Failure::kRace);
-}
-TEST(ForkGate_Mutants, RelaxedOpen_Race) {
   EXPECT_EQ((copy_fails_by<SimAtomics, OpensRelaxed>("fork/open")), Failure::kRace);
-}
-TEST(ForkGate_Mutants, PushesWithoutLooking_OneIsLeftBehind) {
   EXPECT_EQ(putting_off_fails_by<PushesWithoutLooking>("fork/push"), Failure::kCheck);
-}
-TEST(ForkGate_Mutants, TakesWithoutTelling_OneIsLeftBehind) {
   EXPECT_EQ(putting_off_fails_by<TakesWithoutTelling>("fork/take"), Failure::kCheck);
 }
 // What locks that are taken in the handler come to.

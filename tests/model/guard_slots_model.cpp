@@ -10,6 +10,7 @@
 
 #include "sim/sim_atomics.hpp"
 #include "tests/model/expect_ok.hpp"
+#include "tests/model/mutants.hpp"
 
 namespace freehold::check {
 namespace {
@@ -98,62 +99,56 @@ Result allocate_and_free(Options options, unsigned count) {
 }
 
 template <class Orders = GuardOrders>
-Result free_twice(Options options) {
-  return sim::explore(options, [](sim::Execution& run) {
-    World<Orders> world(1);
-    void* const block = world.allocate(3);
-    bool freed[2] = {};
-    for (unsigned t = 0; t < 2; ++t)
-      run.spawn([&, t] {
-        const auto verdict = world.free(block, 3);
-        SIM_CHECK(!verdict.is_bad || verdict.error == HeapError::kDoubleFree);
-        freed[t] = !verdict.is_bad;
-      });
-    run.check([&] {
-      SIM_CHECK(freed[0] != freed[1]);
-      SIM_CHECK(world.allocate(4) != nullptr);
+void free_twice(sim::Execution& run) {
+  World<Orders> world(1);
+  void* const block = world.allocate(3);
+  bool freed[2] = {};
+  for (unsigned t = 0; t < 2; ++t)
+    run.spawn([&, t] {
+      const auto verdict = world.free(block, 3);
+      SIM_CHECK(!verdict.is_bad || verdict.error == HeapError::kDoubleFree);
+      freed[t] = !verdict.is_bad;
     });
+  run.check([&] {
+    SIM_CHECK(freed[0] != freed[1]);
+    SIM_CHECK(world.allocate(4) != nullptr);
   });
 }
 
 // A block goes to another thread, which is told its address in order, and is freed there.
 template <class Orders = GuardOrders>
-Result free_elsewhere(Options options) {
-  return sim::explore(options, [](sim::Execution& run) {
-    World<Orders> world(1);
-    run.spawn([&] {
-      world.shared.store(world.allocate(1), std::memory_order_release);
-      if (void* const second = world.allocate(2); second != nullptr) SIM_CHECK(!world.free(second, 2).is_bad);
-    });
-    run.spawn([&] {
-      if (void* const block = world.shared.load(std::memory_order_acquire); block != nullptr)
-        SIM_CHECK(!world.free(block, 1).is_bad);
-    });
-    run.check([] {});
+void free_elsewhere(sim::Execution& run) {
+  World<Orders> world(1);
+  run.spawn([&] {
+    world.shared.store(world.allocate(1), std::memory_order_release);
+    if (void* const second = world.allocate(2); second != nullptr) SIM_CHECK(!world.free(second, 2).is_bad);
   });
+  run.spawn([&] {
+    if (void* const block = world.shared.load(std::memory_order_acquire); block != nullptr)
+      SIM_CHECK(!world.free(block, 1).is_bad);
+  });
+  run.check([] {});
 }
 
 template <class Orders = GuardOrders>
-Result find_amid_changes(Options options) {
-  return sim::explore(options, [](sim::Execution& run) {
-    World<Orders> world(1);
-    const unsigned char* const address = world.pages.memory + kPage;
-    run.spawn([&] {
-      for (std::size_t bytes = 1; bytes <= 2; ++bytes) {
-        void* const block = world.allocate(bytes);
-        SIM_CHECK(block != nullptr && !world.free(block, bytes).is_bad);
-      }
-    });
-    run.spawn([&] {
-      if (const auto finding = world.slots.find(address); finding.is_known && finding.block.is_whole)
-        World<Orders>::check(finding.block);
-    });
-    run.check([&] {
-      const auto finding = world.slots.find(address);
-      SIM_CHECK(finding.is_known && finding.block.is_whole && finding.error == HeapError::kUseOfFreed &&
-                finding.block.bytes == 2);
+void find_amid_changes(sim::Execution& run) {
+  World<Orders> world(1);
+  const unsigned char* const address = world.pages.memory + kPage;
+  run.spawn([&] {
+    for (std::size_t bytes = 1; bytes <= 2; ++bytes) {
+      void* const block = world.allocate(bytes);
+      SIM_CHECK(block != nullptr && !world.free(block, bytes).is_bad);
+    }
+  });
+  run.spawn([&] {
+    if (const auto finding = world.slots.find(address); finding.is_known && finding.block.is_whole)
       World<Orders>::check(finding.block);
-    });
+  });
+  run.check([&] {
+    const auto finding = world.slots.find(address);
+    SIM_CHECK(finding.is_known && finding.block.is_whole && finding.error == HeapError::kUseOfFreed &&
+              finding.block.bytes == 2);
+    World<Orders>::check(finding.block);
   });
 }
 
@@ -164,48 +159,30 @@ TEST(GuardSlots_Model, TwoThreadsTwoSlots_OneUserAtATime) {
   expect_ok(allocate_and_free({.name = "guards/two", .preemptions = 2, .stale = 1}, 2));
 }
 TEST(GuardSlots_Model, TwoFreesOfABlock_OneIsDouble) {
-  expect_ok(free_twice({.name = "guards/twice", .preemptions = 3, .stale = 2}));
+  expect_ok(sim::explore({.name = "guards/twice", .preemptions = 3, .stale = 2}, free_twice<>));
 }
 TEST(GuardSlots_Model, FreedByAnotherThread_TheSlotIsItsOwnThen) {
-  expect_ok(free_elsewhere({.name = "guards/elsewhere", .preemptions = 2, .stale = 2}));
+  expect_ok(sim::explore({.name = "guards/elsewhere", .preemptions = 2, .stale = 2}, free_elsewhere<>));
 }
 TEST(GuardSlots_Model, FindAmidAllocationsAndFrees_OneBlocksRecord) {
-  expect_ok(find_amid_changes({.name = "guards/find", .preemptions = 2, .stale = 2}));
+  expect_ok(sim::explore({.name = "guards/find", .preemptions = 2, .stale = 2}, find_amid_changes<>));
 }
 
 // ---- mutants
 
-struct ClaimsRelaxed : GuardOrders {
-  static constexpr auto kClaim = std::memory_order_relaxed;
-};
-struct PublishesRelaxed : GuardOrders {
-  static constexpr auto kPublish = std::memory_order_relaxed;
-};
-struct LooksRelaxed : GuardOrders {
-  static constexpr auto kLook = std::memory_order_relaxed;
-};
-struct WritesUnfenced : GuardOrders {
-  static constexpr auto kBeforeWrites = std::memory_order_relaxed;
-};
-struct ReadsUnfenced : GuardOrders {
-  static constexpr auto kAfterReads = std::memory_order_relaxed;
-};
+FREEHOLD_WEAKER(ClaimsRelaxed, GuardOrders, kClaim, relaxed);
+FREEHOLD_WEAKER(PublishesRelaxed, GuardOrders, kPublish, relaxed);
+FREEHOLD_WEAKER(LooksRelaxed, GuardOrders, kLook, relaxed);
+FREEHOLD_WEAKER(WritesUnfenced, GuardOrders, kBeforeWrites, relaxed);
+FREEHOLD_WEAKER(ReadsUnfenced, GuardOrders, kAfterReads, relaxed);
 Options mutant(const char* name) { return {.name = name, .preemptions = 2, .stale = 3, .print = false}; }
 
-TEST(GuardSlots_Mutants, RelaxedClaim_Race) {
+TEST(GuardSlots_Mutants, EachAlone_IsNoticed) {
   EXPECT_EQ(allocate_and_free<ClaimsRelaxed>(mutant("guards/claim"), 1).failure, Failure::kRace);
-}
-TEST(GuardSlots_Mutants, RelaxedPublish_Race) {
   EXPECT_EQ(allocate_and_free<PublishesRelaxed>(mutant("guards/publish"), 1).failure, Failure::kRace);
-}
-TEST(GuardSlots_Mutants, RelaxedLook_HalfARecord) {
-  EXPECT_EQ(find_amid_changes<LooksRelaxed>(mutant("guards/look")).failure, Failure::kCheck);
-}
-TEST(GuardSlots_Mutants, NoFenceBeforeWrites_HalfARecord) {
-  EXPECT_EQ(find_amid_changes<WritesUnfenced>(mutant("guards/writes")).failure, Failure::kCheck);
-}
-TEST(GuardSlots_Mutants, NoFenceAfterReads_HalfARecord) {
-  EXPECT_EQ(find_amid_changes<ReadsUnfenced>(mutant("guards/reads")).failure, Failure::kCheck);
+  EXPECT_EQ(sim::explore(mutant("guards/look"), find_amid_changes<LooksRelaxed>).failure, Failure::kCheck);
+  EXPECT_EQ(sim::explore(mutant("guards/writes"), find_amid_changes<WritesUnfenced>).failure, Failure::kCheck);
+  EXPECT_EQ(sim::explore(mutant("guards/reads"), find_amid_changes<ReadsUnfenced>).failure, Failure::kCheck);
 }
 
 }  // namespace

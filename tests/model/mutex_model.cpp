@@ -6,6 +6,7 @@
 #include "freehold/sync/lock.hpp"
 #include "sim/sim_atomics.hpp"
 #include "tests/model/expect_ok.hpp"
+#include "tests/model/mutants.hpp"
 
 namespace freehold {
 namespace {
@@ -77,15 +78,9 @@ TEST(Mutex_Model, CountWaits_CountsTheSleeps) {
 }
 
 // Mutants of the orders.
-struct RelaxedTake : sync::MutexOrders {
-  static constexpr std::memory_order kTake = std::memory_order_relaxed;
-};
-struct RelaxedTakeContended : sync::MutexOrders {
-  static constexpr std::memory_order kTakeContended = std::memory_order_relaxed;
-};
-struct RelaxedGive : sync::MutexOrders {
-  static constexpr std::memory_order kGive = std::memory_order_relaxed;
-};
+FREEHOLD_WEAKER(RelaxedTake, sync::MutexOrders, kTake, relaxed);
+FREEHOLD_WEAKER(RelaxedTakeContended, sync::MutexOrders, kTakeContended, relaxed);
+FREEHOLD_WEAKER(RelaxedGive, sync::MutexOrders, kGive, relaxed);
 template <class Orders>
 using WithOrders = sync::Mutex<SimAtomics, sync::IgnoreWaits, Orders>;
 
@@ -94,13 +89,9 @@ Result mutant(const char* name) {
   return two_or_more<Mutex>({.name = name, .preemptions = 4, .stale = 2, .print = false}, 2, 2);
 }
 
-TEST(Mutex_Mutants, RelaxedTake_Race) {
+TEST(Mutex_Mutants, EachOrderAlone_IsNoticed) {
   EXPECT_EQ(mutant<WithOrders<RelaxedTake>>("mutex/relaxed take").failure, Failure::kRace);
-}
-TEST(Mutex_Mutants, RelaxedTakeContended_Race) {
   EXPECT_EQ(mutant<WithOrders<RelaxedTakeContended>>("mutex/relaxed contended take").failure, Failure::kRace);
-}
-TEST(Mutex_Mutants, RelaxedGive_Race) {
   EXPECT_EQ(mutant<WithOrders<RelaxedGive>>("mutex/relaxed give").failure, Failure::kRace);
 }
 
@@ -126,32 +117,13 @@ struct SleepersUnmarked : SimAtomics {
   }
 };
 // Takes the lock by a load and a store.
-template <class T>
-class TornAtomic : public sim::atomic<T> {
- public:
-  using sim::atomic<T>::atomic;
-  bool compare_exchange_strong(T& expected, T desired, std::memory_order success, std::memory_order) noexcept {
-    const T old = this->load(std::memory_order_acquire);
-    if (old == expected) {
-      this->store(desired, success == std::memory_order_acquire ? std::memory_order_relaxed : success);
-      return true;
-    }
-    expected = old;
-    return false;
-  }
-};
-struct TornTake : SimAtomics {
-  template <class T>
-  using atomic = TornAtomic<T>;
-};
+using TornTake = model::Tearing<model::kCompareExchange>;
 
-TEST(Mutex_Mutants, NobodyIsWoken_Deadlock) {
+TEST(Mutex_Mutants, EachAlone_IsNoticed) {
   EXPECT_EQ(mutant<sync::Mutex<NobodyIsWoken>>("mutex/no wake").failure, Failure::kDeadlock);
-}
-TEST(Mutex_Mutants, SleepersUnmarked_Deadlock) {
   EXPECT_EQ(mutant<sync::Mutex<SleepersUnmarked>>("mutex/sleepers unmarked").failure, Failure::kDeadlock);
+  EXPECT_EQ(mutant<sync::Mutex<TornTake>>("mutex/torn take").failure, Failure::kRace);
 }
-TEST(Mutex_Mutants, TornTake_Race) { EXPECT_EQ(mutant<sync::Mutex<TornTake>>("mutex/torn take").failure, Failure::kRace); }
 
 }  // namespace
 }  // namespace freehold

@@ -16,6 +16,7 @@
 #include "freehold/thread_alloc/page_map.hpp"
 #include "sim/sim_atomics.hpp"
 #include "tests/model/expect_ok.hpp"
+#include "tests/model/mutants.hpp"
 
 namespace freehold::thread_alloc {
 namespace {
@@ -26,9 +27,9 @@ using sim::Options;
 using sim::Result;
 using sim::SimAtomics;
 
-constexpr std::size_t kPageBytes = 1024;
+constexpr std::size_t kModelPage = 1024;
 constexpr std::size_t kPages = 12;
-constexpr std::size_t kSlotBytes = 448;  // two slots a page
+constexpr std::size_t kModelSlot = 448;  // two slots a page
 
 // An upstream of pages that are used once each; the addresses are the same in every execution.
 class OncePages {
@@ -40,15 +41,15 @@ class OncePages {
     const std::uint32_t i = next_.fetch_add(1, std::memory_order_relaxed);
     SIM_CHECK(i < kPages);
     out_[i].store(1);
-    return &memory[i * kPageBytes];
+    return &memory[i * kModelPage];
   }
   void free_page(void* page) {
-    const std::size_t i = static_cast<std::size_t>(static_cast<std::byte*>(page) - memory.data()) / kPageBytes;
-    SIM_CHECK(page == &memory[i * kPageBytes] && out_[i].load() == 1);
+    const std::size_t i = static_cast<std::size_t>(static_cast<std::byte*>(page) - memory.data()) / kModelPage;
+    SIM_CHECK(page == &memory[i * kModelPage] && out_[i].load() == 1);
     out_[i].store(2);
-    for (std::size_t at = 0; at < kPageBytes; at += 8)
-      if (at < 64 || (at - 64) % kSlotBytes < 16)
-        reinterpret_cast<SimAtomics::var<std::uint64_t>*>(&memory[i * kPageBytes + at])->store(0);
+    for (std::size_t at = 0; at < kModelPage; at += 8)
+      if (at < 64 || (at - 64) % kModelSlot < 16)
+        reinterpret_cast<SimAtomics::var<std::uint64_t>*>(&memory[i * kModelPage + at])->store(0);
   }
   [[nodiscard]] unsigned out() const {
     unsigned n = 0;
@@ -57,11 +58,11 @@ class OncePages {
   }
 
  private:
-  alignas(kPageBytes) static inline std::array<std::byte, kPages * kPageBytes> memory;
+  alignas(kModelPage) static inline std::array<std::byte, kPages * kModelPage> memory;
   SimAtomics::atomic<std::uint32_t> next_{0};
   std::array<SimAtomics::var<unsigned>, kPages> out_;  // 0 not yet, 1 out, 2 back
 };
-struct Upstream {
+struct ModelUpstream {
   OncePages* pages;
   void* allocate_page() noexcept { return pages->allocate_page(); }
   void free_page(void* page) noexcept { pages->free_page(page); }
@@ -69,8 +70,8 @@ struct Upstream {
 
 template <template <class> class L, std::uint32_t kGather = 1, class O = OwnerPagesOrders>
 struct Small : OwnerPagesConfig {
-  static constexpr std::size_t kPageBytes = thread_alloc::kPageBytes;
-  static constexpr std::array<std::uint16_t, 1> kSlotBytes{thread_alloc::kSlotBytes};
+  static constexpr std::size_t kPageBytes = kModelPage;
+  static constexpr std::array<std::uint16_t, 1> kSlotBytes{kModelSlot};
   static constexpr std::uint32_t kHandOver = kGather;
   static constexpr std::uint32_t kCollectAt = 2;
   static constexpr std::uint32_t kOutboxes = 1;
@@ -78,7 +79,7 @@ struct Small : OwnerPagesConfig {
   template <class A>
   using List = L<A>;
   using Orders = O;
-  using Upstream = thread_alloc::Upstream;
+  using Upstream = ModelUpstream;
 };
 template <class A>
 using Mutexed = MutexPendingList<A>;
@@ -96,10 +97,10 @@ struct Scene {
   };
 
   OncePages upstream;
-  Pages pages{Upstream{&upstream}};
+  Pages pages{ModelUpstream{&upstream}};
 
   Held* allocate(Owner& owner) {
-    auto* const slot = static_cast<Held*>(pages.allocate(owner, kSlotBytes));
+    auto* const slot = static_cast<Held*>(pages.allocate(owner, kModelSlot));
     SIM_CHECK(slot != nullptr);
     slot->stamp.store(1);
     return slot;
@@ -122,171 +123,147 @@ struct Scene {
 
 // The owner allocates while another thread frees both slots of its full page.
 template <class S>
-Result allocate_against_frees(const Options& options) {
-  return sim::explore(options, [](Execution& run) {
-    S scene;
-    auto& owner = *scene.pages.join();
-    auto *a = scene.allocate(owner), *b = scene.allocate(owner), *c = a, *d = a;
-    run.spawn([&] {
-      c = scene.allocate(owner);
-      d = scene.allocate(owner);
-      SIM_CHECK(scene.pages.check_invariants(owner));
-    });
-    run.spawn([&] {
-      scene.free(nullptr, a);
-      scene.free(nullptr, b);
-    });
-    run.check([&] {
-      SIM_CHECK(scene.pages.check_invariants(owner));
-      scene.free(&owner, c);
-      scene.free(&owner, d);
-      scene.pages.leave(owner);
-      scene.check_empty();
-    });
+void allocate_against_frees(Execution& run) {
+  S scene;
+  auto& owner = *scene.pages.join();
+  auto *a = scene.allocate(owner), *b = scene.allocate(owner), *c = a, *d = a;
+  run.spawn([&] {
+    c = scene.allocate(owner);
+    d = scene.allocate(owner);
+    SIM_CHECK(scene.pages.check_invariants(owner));
+  });
+  run.spawn([&] {
+    scene.free(nullptr, a);
+    scene.free(nullptr, b);
+  });
+  run.check([&] {
+    SIM_CHECK(scene.pages.check_invariants(owner));
+    scene.free(&owner, c);
+    scene.free(&owner, d);
+    scene.pages.leave(owner);
+    scene.check_empty();
   });
 }
 
 // The owner leaves while another thread frees one of two slots, or both.
 template <class S>
-Result leave_against_frees(const Options& options) {
-  return sim::explore(options, [](Execution& run) {
-    S scene;
-    auto& owner = *scene.pages.join();
-    auto *a = scene.allocate(owner), *b = scene.allocate(owner), *c = scene.allocate(owner);
-    run.spawn([&] {
-      scene.free(&owner, c);
-      scene.pages.leave(owner);
-    });
-    run.spawn([&] {
-      scene.free(nullptr, a);
-      scene.free(nullptr, b);
-    });
-    run.check([&] { scene.check_empty(); });
+void leave_against_frees(Execution& run) {
+  S scene;
+  auto& owner = *scene.pages.join();
+  auto *a = scene.allocate(owner), *b = scene.allocate(owner), *c = scene.allocate(owner);
+  run.spawn([&] {
+    scene.free(&owner, c);
+    scene.pages.leave(owner);
   });
+  run.spawn([&] {
+    scene.free(nullptr, a);
+    scene.free(nullptr, b);
+  });
+  run.check([&] { scene.check_empty(); });
 }
 
 // The owner leaves; two threads free the two slots of its page: one of three is the last.
 template <class S>
-Result leave_against_two(const Options& options) {
-  return sim::explore(options, [](Execution& run) {
-    S scene;
-    auto& owner = *scene.pages.join();
-    auto *a = scene.allocate(owner), *b = scene.allocate(owner);
-    run.spawn([&] { scene.pages.leave(owner); });
-    run.spawn([&] { scene.free(nullptr, a); });
-    run.spawn([&] { scene.free(nullptr, b); });
-    run.check([&] { scene.check_empty(); });
-  });
+void leave_against_two(Execution& run) {
+  S scene;
+  auto& owner = *scene.pages.join();
+  auto *a = scene.allocate(owner), *b = scene.allocate(owner);
+  run.spawn([&] { scene.pages.leave(owner); });
+  run.spawn([&] { scene.free(nullptr, a); });
+  run.spawn([&] { scene.free(nullptr, b); });
+  run.check([&] { scene.check_empty(); });
 }
 
 // Two threads free the last two slots of an owner that has left, on one page or on two, and then each becomes an owner: one
 // may get the descriptor again.
-template <class S>
-Result last_frees_then_join(const Options& options, unsigned pages) {
-  return sim::explore(options, [pages](Execution& run) {
-    S scene;
-    auto& owner = *scene.pages.join();
-    auto *a = scene.allocate(owner), *b = scene.allocate(owner);
-    if (pages == 2) {
-      auto* const c = scene.allocate(owner);
-      scene.free(&owner, b);
-      b = c;
-    }
-    scene.pages.leave(owner);
-    for (auto* slot : {a, b}) {
-      run.spawn([&scene, slot] {
-        scene.free(nullptr, slot);
-        auto& self = *scene.pages.join();
-        auto* const own = scene.allocate(self);
-        scene.free(&self, own);
-        scene.pages.leave(self);
-      });
-    }
-    run.check([&] { scene.check_empty(); });
-  });
-}
-template <class S>
-Result last_frees_then_join_one_page(const Options& options) {
-  return last_frees_then_join<S>(options, 1);
-}
-template <class S>
-Result last_frees_then_join_two_pages(const Options& options) {
-  return last_frees_then_join<S>(options, 2);
-}
-
-// A thread that frees the last slot of an owner that is leaving, and then becomes an owner: perhaps with its descriptor.
-template <class S>
-Result leave_against_free_and_join(const Options& options) {
-  return sim::explore(options, [](Execution& run) {
-    S scene;
-    auto& owner = *scene.pages.join();
-    auto* const a = scene.allocate(owner);
-    run.spawn([&] { scene.pages.leave(owner); });
-    run.spawn([&] {
-      scene.free(nullptr, a);
+template <class S, unsigned kPages>
+void last_frees_then_join(Execution& run) {
+  S scene;
+  auto& owner = *scene.pages.join();
+  auto *a = scene.allocate(owner), *b = scene.allocate(owner);
+  if (kPages == 2) {
+    auto* const c = scene.allocate(owner);
+    scene.free(&owner, b);
+    b = c;
+  }
+  scene.pages.leave(owner);
+  for (auto* slot : {a, b}) {
+    run.spawn([&scene, slot] {
+      scene.free(nullptr, slot);
       auto& self = *scene.pages.join();
       auto* const own = scene.allocate(self);
       scene.free(&self, own);
       scene.pages.leave(self);
     });
-    run.check([&] { scene.check_empty(); });
+  }
+  run.check([&] { scene.check_empty(); });
+}
+
+// A thread that frees the last slot of an owner that is leaving, and then becomes an owner: perhaps with its descriptor.
+template <class S>
+void leave_against_free_and_join(Execution& run) {
+  S scene;
+  auto& owner = *scene.pages.join();
+  auto* const a = scene.allocate(owner);
+  run.spawn([&] { scene.pages.leave(owner); });
+  run.spawn([&] {
+    scene.free(nullptr, a);
+    auto& self = *scene.pages.join();
+    auto* const own = scene.allocate(self);
+    scene.free(&self, own);
+    scene.pages.leave(self);
   });
+  run.check([&] { scene.check_empty(); });
 }
 
 // A thread gathers slots of an owner that leaves meanwhile, and leaves itself.
 template <class S>
-Result gather_against_leave(const Options& options) {
-  return sim::explore(options, [](Execution& run) {
-    S scene;
-    auto &owner = *scene.pages.join(), &other = *scene.pages.join();
-    auto *a = scene.allocate(owner), *b = scene.allocate(owner), *c = scene.allocate(owner);
-    run.spawn([&] { scene.pages.leave(owner); });
-    run.spawn([&] {
-      scene.free(&other, a);
-      scene.free(&other, c);
-      scene.free(&other, b);
-      scene.pages.leave(other);
-    });
-    run.check([&] { scene.check_empty(); });
+void gather_against_leave(Execution& run) {
+  S scene;
+  auto &owner = *scene.pages.join(), &other = *scene.pages.join();
+  auto *a = scene.allocate(owner), *b = scene.allocate(owner), *c = scene.allocate(owner);
+  run.spawn([&] { scene.pages.leave(owner); });
+  run.spawn([&] {
+    scene.free(&other, a);
+    scene.free(&other, c);
+    scene.free(&other, b);
+    scene.pages.leave(other);
   });
+  run.check([&] { scene.check_empty(); });
 }
 
 // Two owners free into each other and leave.
 template <class S>
-Result exchange_and_leave(const Options& options) {
-  return sim::explore(options, [](Execution& run) {
-    S scene;
-    auto &one = *scene.pages.join(), &two = *scene.pages.join();
-    auto *a = scene.allocate(one), *b = scene.allocate(two);
-    run.spawn([&] {
-      scene.free(&one, b);
-      scene.pages.leave(one);
-    });
-    run.spawn([&] {
-      scene.free(&two, a);
-      scene.pages.leave(two);
-    });
-    run.check([&] { scene.check_empty(); });
+void exchange_and_leave(Execution& run) {
+  S scene;
+  auto &one = *scene.pages.join(), &two = *scene.pages.join();
+  auto *a = scene.allocate(one), *b = scene.allocate(two);
+  run.spawn([&] {
+    scene.free(&one, b);
+    scene.pages.leave(one);
   });
+  run.spawn([&] {
+    scene.free(&two, a);
+    scene.pages.leave(two);
+  });
+  run.check([&] { scene.check_empty(); });
 }
 
 // A thread forks: it holds every lock for a while, beside a remote free and a thread that joins and leaves.
 template <class S>
-Result hold_against_free_and_join(const Options& options) {
-  return sim::explore(options, [](Execution& run) {
-    S scene;
-    auto& owner = *scene.pages.join();
-    auto* const a = scene.allocate(owner);
-    run.spawn([&] {
-      scene.pages.before_fork();
-      scene.pages.after_fork();
-    });
-    run.spawn([&] { scene.free(nullptr, a); });
-    run.spawn([&] { scene.pages.leave(*scene.pages.join()); });
-    run.check([&] {
-      scene.pages.leave(owner);
-      scene.check_empty();
-    });
+void hold_against_free_and_join(Execution& run) {
+  S scene;
+  auto& owner = *scene.pages.join();
+  auto* const a = scene.allocate(owner);
+  run.spawn([&] {
+    scene.pages.before_fork();
+    scene.pages.after_fork();
+  });
+  run.spawn([&] { scene.free(nullptr, a); });
+  run.spawn([&] { scene.pages.leave(*scene.pages.join()); });
+  run.check([&] {
+    scene.pages.leave(owner);
+    scene.check_empty();
   });
 }
 
@@ -309,7 +286,8 @@ using Lists = testing::Types<MutexPendingList<SimAtomics>, LockFreeList<SimAtomi
 TYPED_TEST_SUITE(OwnerPages_Model, Lists);
 
 TYPED_TEST(OwnerPages_Model, AllocateAgainstFrees_NoSlotTwice) {
-  expect_ok(allocate_against_frees<typename TestFixture::template S<1>>(this->options("allocate, 2 frees", 3, 1)));
+  expect_ok(
+      sim::explore(this->options("allocate, 2 frees", 3, 1), allocate_against_frees<typename TestFixture::template S<1>>));
 }
 // The article's policy: every allocation looks at the list, and may drain it while the page still has slots.
 template <class Config>
@@ -319,31 +297,33 @@ struct LooksAlways : Config {
 };
 TYPED_TEST(OwnerPages_Model, AllocateThatLooksAlwaysAgainstFrees_NoSlotTwice) {
   using S = Scene<LooksAlways<Small<TestFixture::template L, 1>>>;
-  expect_ok(allocate_against_frees<S>(this->options("allocate and look, 2 frees", 3, 1)));
-  expect_ok(leave_against_frees<S>(this->options("look, leave, 2 frees", 3, 1)));
+  expect_ok(sim::explore(this->options("allocate and look, 2 frees", 3, 1), allocate_against_frees<S>));
+  expect_ok(sim::explore(this->options("look, leave, 2 frees", 3, 1), leave_against_frees<S>));
 }
 TYPED_TEST(OwnerPages_Model, LeaveAgainstFrees_EveryPageReturned) {
-  expect_ok(leave_against_frees<typename TestFixture::template S<1>>(this->options("leave, 2 frees", 3, 1)));
+  expect_ok(sim::explore(this->options("leave, 2 frees", 3, 1), leave_against_frees<typename TestFixture::template S<1>>));
 }
 TYPED_TEST(OwnerPages_Model, LeaveAgainstTwoThreads_OneOfThreeReturnsThePage) {
-  expect_ok(leave_against_two<typename TestFixture::template S<1>>(this->options("leave, free, free", 2, 1)));
+  expect_ok(sim::explore(this->options("leave, free, free", 2, 1), leave_against_two<typename TestFixture::template S<1>>));
 }
 TYPED_TEST(OwnerPages_Model, LastFreesThenJoin_PageReturnedOnceDescriptorReused) {
   using S = typename TestFixture::template S<1>;
-  expect_ok(last_frees_then_join_one_page<S>(this->options("last frees of a page, join", 2, 1)));
-  expect_ok(last_frees_then_join_two_pages<S>(this->options("last frees of two pages, join", 2, 1)));
+  expect_ok(sim::explore(this->options("last frees of a page, join", 2, 1), last_frees_then_join<S, 1>));
+  expect_ok(sim::explore(this->options("last frees of two pages, join", 2, 1), last_frees_then_join<S, 2>));
 }
 TYPED_TEST(OwnerPages_Model, LeaveAgainstFreeAndJoin_DescriptorReusedWhenAllAreDone) {
-  expect_ok(leave_against_free_and_join<typename TestFixture::template S<1>>(this->options("leave, free and join", 3, 1)));
+  expect_ok(sim::explore(this->options("leave, free and join", 3, 1),
+                         leave_against_free_and_join<typename TestFixture::template S<1>>));
 }
 TYPED_TEST(OwnerPages_Model, GatherAgainstLeave_EveryPageReturned) {
-  expect_ok(gather_against_leave<typename TestFixture::template S<2>>(this->options("gather, leave", 3, 1)));
+  expect_ok(sim::explore(this->options("gather, leave", 3, 1), gather_against_leave<typename TestFixture::template S<2>>));
 }
 TYPED_TEST(OwnerPages_Model, TwoOwnersExchangeAndLeave_EveryPageReturned) {
-  expect_ok(exchange_and_leave<typename TestFixture::template S<2>>(this->options("exchange, leave", 3, 1)));
+  expect_ok(sim::explore(this->options("exchange, leave", 3, 1), exchange_and_leave<typename TestFixture::template S<2>>));
 }
 TYPED_TEST(OwnerPages_Model, HoldAgainstFreeAndJoin_NoDeadlock) {
-  expect_ok(hold_against_free_and_join<typename TestFixture::template S<1>>(this->options("hold, free, join", 2, 0)));
+  expect_ok(sim::explore(this->options("hold, free, join", 2, 0),
+                         hold_against_free_and_join<typename TestFixture::template S<1>>));
 }
 
 // Mutants, each run through the scenarios of exits; the first failure counts.
@@ -351,11 +331,10 @@ template <class Config, class A = SimAtomics>
 Failure first_failure(const std::string& mutant) {
   using S = Scene<Config, A>;
   Options options{.name = "", .preemptions = 2, .stale = 1, .print = false};
-  for (Result (*const scenario)(const Options&) :
-       {leave_against_frees<S>, leave_against_two<S>, leave_against_free_and_join<S>, last_frees_then_join_one_page<S>,
-        last_frees_then_join_two_pages<S>}) {
+  for (void (*const scenario)(Execution&) : {leave_against_frees<S>, leave_against_two<S>, leave_against_free_and_join<S>,
+                                             last_frees_then_join<S, 1>, last_frees_then_join<S, 2>}) {
     options.name += "owner_pages/" + mutant + "/";
-    if (const Result result = scenario(options); result.failure != Failure::kNone) return result.failure;
+    if (const Result result = sim::explore(options, scenario); result.failure != Failure::kNone) return result.failure;
   }
   return Failure::kNone;
 }
@@ -370,33 +349,18 @@ struct OwnerCountDown : OwnerPagesOrders {
 };
 constexpr auto kAcquire = std::memory_order_acquire, kRelease = std::memory_order_release;
 
-TEST(OwnerPages_Mutants, PageCountDownWeakened_Race) {
+TEST(OwnerPages_Mutants, EachAlone_IsNoticed) {
   EXPECT_EQ((first_failure<Small<Mutexed, 1, PageCountDown<kAcquire>>>("page acquire, mutex")), Failure::kRace);
   EXPECT_EQ((first_failure<Small<Mutexed, 1, PageCountDown<kRelease>>>("page release, mutex")), Failure::kRace);
   EXPECT_EQ((first_failure<Small<LockFree, 1, PageCountDown<kAcquire>>>("page acquire, lock-free")), Failure::kRace);
   EXPECT_EQ((first_failure<Small<LockFree, 1, PageCountDown<kRelease>>>("page release, lock-free")), Failure::kRace);
-}
-// With the mutex list alone: what a late freer of the lock-free list looks at is one atomic, which needs no such order.
-TEST(OwnerPages_Mutants, OwnerCountDownWeakened_Race) {
+  // With the mutex list alone: what a late freer of the lock-free list looks at is one atomic, which needs no such order.
   EXPECT_EQ((first_failure<Small<Mutexed, 1, OwnerCountDown<kAcquire>>>("owner acquire, mutex")), Failure::kRace);
   EXPECT_EQ((first_failure<Small<Mutexed, 1, OwnerCountDown<kRelease>>>("owner release, mutex")), Failure::kRace);
 }
 
 // The count goes down in two halves.
-template <class T>
-class TornSubtract : public sim::atomic<T> {
- public:
-  using sim::atomic<T>::atomic;
-  T fetch_sub(T n, std::memory_order) noexcept {
-    const T old = this->load(std::memory_order_acquire);
-    this->store(old - n, std::memory_order_release);
-    return old;
-  }
-};
-struct TearsSubtract : SimAtomics {
-  template <class T>
-  using atomic = TornSubtract<T>;
-};
+using TearsSubtract = model::Tearing<model::kSubtract>;
 TEST(OwnerPages_Mutants, CountDownTorn_PageLostOrReturnedTwice) {
   EXPECT_NE((first_failure<Small<Mutexed>, TearsSubtract>("torn count, mutex")), Failure::kNone);
   EXPECT_NE((first_failure<Small<LockFree>, TearsSubtract>("torn count, lock-free")), Failure::kNone);
@@ -443,68 +407,40 @@ struct TwoLeaves {
 };
 
 template <class A>
-Result two_inserts(const Options& options) {
-  return sim::explore(options, [](Execution& run) {
-    TwoLeaves::leaves = {};
-    TwoLeaves::mapped.store(0);
-    TwoLeaves::released.store(0);
-    PageMap<A, TwoLeaves, 30> map;
-    const auto page = [](unsigned i) { return reinterpret_cast<const void*>((std::uintptr_t{i} + 1) * 4096); };
-    for (unsigned i = 0; i < 2; ++i) {
-      run.spawn([&map, page, i] {
-        SIM_CHECK(map.insert(page(i)));
-        SIM_CHECK(map.contains(page(i)) && !map.contains(page(2)));
-        SIM_CHECK(map.insert(page(i + 3)));
-        map.erase(page(i + 3));
-      });
-    }
-    run.check([&] {
-      SIM_CHECK(map.contains(page(0)) && map.contains(page(1)));
-      SIM_CHECK(!map.contains(page(2)) && !map.contains(page(3)) && !map.contains(page(4)));
-      SIM_CHECK(TwoLeaves::mapped.load() - TwoLeaves::released.load() == 1);
+void two_inserts(Execution& run) {
+  TwoLeaves::leaves = {};
+  TwoLeaves::mapped.store(0);
+  TwoLeaves::released.store(0);
+  PageMap<A, TwoLeaves, 30> map;
+  const auto page = [](unsigned i) { return reinterpret_cast<const void*>((std::uintptr_t{i} + 1) * 4096); };
+  for (unsigned i = 0; i < 2; ++i) {
+    run.spawn([&map, page, i] {
+      SIM_CHECK(map.insert(page(i)));
+      SIM_CHECK(map.contains(page(i)) && !map.contains(page(2)));
+      SIM_CHECK(map.insert(page(i + 3)));
+      map.erase(page(i + 3));
     });
+  }
+  run.check([&] {
+    SIM_CHECK(map.contains(page(0)) && map.contains(page(1)));
+    SIM_CHECK(!map.contains(page(2)) && !map.contains(page(3)) && !map.contains(page(4)));
+    SIM_CHECK(TwoLeaves::mapped.load() - TwoLeaves::released.load() == 1);
   });
 }
 
 TEST(PageMap_Model, TwoThreadsBringALeafsFirstPages_BothAreIn) {
-  expect_ok(two_inserts<SimAtomics>({.name = "page_map/two inserts", .preemptions = 5, .stale = 2}));
+  expect_ok(sim::explore({.name = "page_map/two inserts", .preemptions = 5, .stale = 2}, two_inserts<SimAtomics>));
 }
 
 // A read-modify-write in two halves.
-template <class T>
-class TornBits : public sim::atomic<T> {
- public:
-  using sim::atomic<T>::atomic;
-  T fetch_or(T bits, std::memory_order order) noexcept {
-    const T old = this->load(order);
-    this->store(old | bits, order);
-    return old;
-  }
-};
-template <class T>
-class TornHanging : public sim::atomic<T> {
- public:
-  using sim::atomic<T>::atomic;
-  bool compare_exchange_strong(T& expected, T desired, std::memory_order success, std::memory_order failure) noexcept {
-    const T old = this->load(failure);
-    if (old == expected) return this->store(desired, success), true;
-    expected = old;
-    return false;
-  }
-};
-struct TearsBits : SimAtomics {
+struct BitsTorn : SimAtomics {
   template <class T>
-  using atomic = std::conditional_t<std::is_integral_v<T>, TornBits<T>, sim::atomic<T>>;
+  using atomic = std::conditional_t<std::is_integral_v<T>, model::Torn<T, model::kOr>, sim::atomic<T>>;
 };
-struct TearsHanging : SimAtomics {
-  template <class T>
-  using atomic = TornHanging<T>;
-};
-
 TEST(PageMap_Mutants, StepsTorn_PageMissing) {
   const Options options{.name = "page_map/torn", .preemptions = 3, .stale = 0, .print = false};
-  EXPECT_EQ(two_inserts<TearsBits>(options).failure, Failure::kCheck);
-  EXPECT_EQ(two_inserts<TearsHanging>(options).failure, Failure::kCheck);
+  EXPECT_EQ(sim::explore(options, two_inserts<BitsTorn>).failure, Failure::kCheck);
+  EXPECT_EQ(sim::explore(options, two_inserts<model::Tearing<model::kCompareExchange>>).failure, Failure::kCheck);
 }
 
 }  // namespace

@@ -3,28 +3,11 @@
 // of more, and each of its memory orders weakened in turn. A new strategy is explored because it is registered.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "tests/model/pool_scenarios.hpp"
+#include "tests/support/strategies.hpp"
 
 namespace freehold::model {
 namespace {
-
-template <class List>
-struct AsTypes;
-template <class... S>
-struct AsTypes<pool::StrategyList<S...>> {
-  using type = testing::Types<S...>;
-};
-
-struct NameOf {
-  template <class S>
-  static std::string GetName(int) {
-    std::string name(S::kName);
-    std::replace(name.begin(), name.end(), '-', '_');
-    return name;
-  }
-};
 
 template <class S>
 class Pools_Model : public testing::Test {
@@ -33,7 +16,7 @@ class Pools_Model : public testing::Test {
     if (!kIsModelled<S>) GTEST_SKIP() << "nothing of it goes through the simulated machine";
   }
 };
-TYPED_TEST_SUITE(Pools_Model, AsTypes<pool::Strategies>::type, NameOf);
+TYPED_TEST_SUITE(Pools_Model, test::StrategyTypes, test::StrategyName);
 
 TYPED_TEST(Pools_Model, TwoAndThreeThreads_NoSlotTwiceNoneLost) {
   if constexpr (kIsModelled<TypeParam>) {

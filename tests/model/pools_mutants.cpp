@@ -4,6 +4,7 @@
 // untouched.
 #include <gtest/gtest.h>
 
+#include "tests/model/mutants.hpp"
 #include "tests/model/pool_scenarios.hpp"
 
 namespace freehold::model {
@@ -45,10 +46,8 @@ class Untagged : public sim::atomic<T> {
     return sim::atomic<T>::compare_exchange_weak(expected, desired & 0xffffffff, success, failure);
   }
 };
-TEST(Pools_Mutants, TaggedStackWithoutTag_Killed) {
+TEST(Pools_Mutants, TagLeftOut_Killed) {
   EXPECT_NE((killed_on<pool::TaggedStack, On<Untagged>>("tagged-stack without tag")), Failure::kNone);
-}
-TEST(Pools_Mutants, StacksByThreadWithoutTag_Killed) {
   EXPECT_NE((killed_on<pool::StacksByThread, On<Untagged>>("stacks-by-thread without tag")), Failure::kNone);
 }
 
@@ -84,27 +83,16 @@ class Twice : public sim::atomic<T> {
     return old;
   }
 };
-TEST(Pools_Mutants, BitsPublishedTwice_Killed) {
+TEST(Pools_Mutants, PublishedTwice_Killed) {
   EXPECT_NE((killed_on<pool::LockFreeBits, On<Twice>>("lock-free-bits published twice")), Failure::kNone);
-}
-TEST(Pools_Mutants, BitmapTreePublishedTwice_Killed) {
   EXPECT_NE((killed_on<pool::LockFreeBitmapTree, On<Twice>>("lock-free-bitmap-tree published twice")), Failure::kNone);
 }
 
 // A torn take: what was looked at is taken by a plain store, whatever happened in between.
 template <class T>
-class Torn : public sim::atomic<T> {
- public:
-  using sim::atomic<T>::atomic;
-  bool compare_exchange_weak(T& expected, T desired, std::memory_order success, std::memory_order) noexcept {
-    const T now = sim::atomic<T>::load(std::memory_order_seq_cst);
-    if (now == expected) return sim::atomic<T>::store(desired, success), true;
-    expected = now;
-    return false;
-  }
-};
+using TornTake = model::Torn<T, model::kCompareExchange>;
 TEST(Pools_Mutants, BitsTakenByAStore_Killed) {
-  EXPECT_NE((killed_on<pool::LockFreeBits, On<Torn>>("lock-free-bits taken by a store")), Failure::kNone);
+  EXPECT_NE((killed_on<pool::LockFreeBits, On<TornTake>>("lock-free-bits taken by a store")), Failure::kNone);
 }
 
 // A lock that does not lock.
@@ -121,10 +109,8 @@ struct NeverLocked : SimAtomics {
   template <class T>
   using atomic = std::conditional_t<std::is_same_v<T, std::uint32_t>, Open<T>, sim::atomic<T>>;
 };
-TEST(Pools_Mutants, FlagsWithoutLock_Killed) {
+TEST(Pools_Mutants, NeverLocked_Killed) {
   EXPECT_NE((killed_on<pool::LockedFlags, NeverLocked>("locked-flags without lock")), Failure::kNone);
-}
-TEST(Pools_Mutants, BitmapTreeWithoutLock_Killed) {
   EXPECT_NE((killed_on<pool::LockedBitmapTree, NeverLocked>("locked-bitmap-tree without lock")), Failure::kNone);
 }
 
@@ -168,10 +154,8 @@ struct OneHeavyFence : SimAtomics {
  private:
   static inline unsigned turns_ = 0;
 };
-TEST(Pools_Mutants, BestStealingWithoutFirstHeavyFence_Killed) {
+TEST(Pools_Mutants, OneHeavyFenceLeftOut_Killed) {
   EXPECT_NE((killed_on<pool::Best, OneHeavyFence<0>>("best, stealing without its first heavy fence")), Failure::kNone);
-}
-TEST(Pools_Mutants, BestStealingWithoutSecondHeavyFence_Killed) {
   EXPECT_NE((killed_on<pool::Best, OneHeavyFence<1>>("best, stealing without its second heavy fence")), Failure::kNone);
 }
 
@@ -179,10 +163,8 @@ TEST(Pools_Mutants, BestStealingWithoutSecondHeavyFence_Killed) {
 struct NobodyLeaves : SimAtomics {
   static void at_thread_exit(sync::ExitCall) noexcept {}
 };
-TEST(Pools_Mutants, BestKeptByThreadsThatEnded_Killed) {
+TEST(Pools_Mutants, KeptByThreadsThatEnded_Killed) {
   EXPECT_NE((killed_on<pool::Best, NobodyLeaves>("best, kept by threads that ended")), Failure::kNone);
-}
-TEST(Pools_Mutants, MagazinesKeptByThreadsThatEnded_Killed) {
   EXPECT_NE((killed_on<pool::Magazines, NobodyLeaves>("magazines, kept by threads that ended")), Failure::kNone);
 }
 

@@ -11,6 +11,7 @@
 #include "freehold/heap/private_heap.hpp"
 #include "sim/sim_atomics.hpp"
 #include "tests/model/expect_ok.hpp"
+#include "tests/model/mutants.hpp"
 
 namespace freehold {
 namespace {
@@ -338,18 +339,10 @@ bool anything_fails() {
          !looked_at<H>(bounds("private_heap/mutant/looked_at", 2, 1), true).ok();
 }
 
-struct RelaxedLock : PrivateHeapOrders {
-  static constexpr std::memory_order kLock = std::memory_order_relaxed;
-};
-struct RelaxedUnlock : PrivateHeapOrders {
-  static constexpr std::memory_order kUnlock = std::memory_order_relaxed;
-};
-struct RelaxedPublish : PrivateHeapOrders {
-  static constexpr std::memory_order kPublish = std::memory_order_relaxed;
-};
-struct RelaxedFind : PrivateHeapOrders {
-  static constexpr std::memory_order kFind = std::memory_order_relaxed;
-};
+FREEHOLD_WEAKER(RelaxedLock, PrivateHeapOrders, kLock, relaxed);
+FREEHOLD_WEAKER(RelaxedUnlock, PrivateHeapOrders, kUnlock, relaxed);
+FREEHOLD_WEAKER(RelaxedPublish, PrivateHeapOrders, kPublish, relaxed);
+FREEHOLD_WEAKER(RelaxedFind, PrivateHeapOrders, kFind, relaxed);
 TEST(PrivateHeap_Mutants, EveryOrderWeakened_IsSeen) {
   EXPECT_TRUE((anything_fails<Heap<OnCpus, RelaxedLock>>()));
   EXPECT_TRUE((anything_fails<Heap<OnCpus, RelaxedUnlock>>()));
@@ -363,12 +356,8 @@ bool owners_fail() {
          !one_at_a_time<H>(bounds("private_heap/mutant/owners", 3, 0), 2, 3).ok() ||
          !looked_at<H>(bounds("private_heap/mutant/owner_looked_at", 2, 1), true).ok();
 }
-struct RelaxedLeave : PrivateHeapOrders {
-  static constexpr std::memory_order kLeave = std::memory_order_relaxed;
-};
-struct RelaxedLook : PrivateHeapOrders {
-  static constexpr std::memory_order kLook = std::memory_order_relaxed;
-};
+FREEHOLD_WEAKER(RelaxedLeave, PrivateHeapOrders, kLeave, relaxed);
+FREEHOLD_WEAKER(RelaxedLook, PrivateHeapOrders, kLook, relaxed);
 struct OneWordForAll : PrivateHeapOrders {
   static constexpr bool kWordForEach = false;
 };

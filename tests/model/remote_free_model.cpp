@@ -11,6 +11,7 @@
 #include "freehold/thread_alloc/remote_free_list.hpp"
 #include "sim/sim_atomics.hpp"
 #include "tests/model/expect_ok.hpp"
+#include "tests/model/mutants.hpp"
 
 namespace freehold::thread_alloc {
 namespace {
@@ -70,71 +71,65 @@ struct Scene {
 
 // Two batches against two drains.
 template <class List>
-Result push_and_drain(const Options& options) {
-  return sim::explore(options, [](Execution& run) {
-    Scene<List> scene;
-    run.spawn([&] {
-      SIM_CHECK(scene.push(0, 2));
-      SIM_CHECK(scene.push(2, 1));
-    });
-    run.spawn([&] {
-      scene.take(scene.list.drain());
-      scene.take(scene.list.drain());
-    });
-    run.check([&] {
-      scene.take(scene.list.drain());
-      SIM_CHECK(scene.count(Slot<typename List::Node>::kTaken) == 3);
-      SIM_CHECK(!scene.list.ready(1));
-    });
+void push_and_drain(Execution& run) {
+  Scene<List> scene;
+  run.spawn([&] {
+    SIM_CHECK(scene.push(0, 2));
+    SIM_CHECK(scene.push(2, 1));
+  });
+  run.spawn([&] {
+    scene.take(scene.list.drain());
+    scene.take(scene.list.drain());
+  });
+  run.check([&] {
+    scene.take(scene.list.drain());
+    SIM_CHECK(scene.count(Slot<typename List::Node>::kTaken) == 3);
+    SIM_CHECK(!scene.list.ready(1));
   });
 }
 
 // Two pushers, a batch and a slot each, against drains that come when the list seems ready.
 template <class List>
-Result two_pushers_and_drain(const Options& options) {
-  return sim::explore(options, [](Execution& run) {
-    Scene<List> scene;
-    run.spawn([&] { SIM_CHECK(scene.push(0, 2)); });
-    run.spawn([&] {
-      SIM_CHECK(scene.push(2, 1));
-      SIM_CHECK(scene.push(3, 1));
-    });
-    run.spawn([&] {
-      if (scene.list.ready(1)) scene.take(scene.list.drain());
-      scene.take(scene.list.drain());
-    });
-    run.check([&] {
-      scene.take(scene.list.drain());
-      SIM_CHECK(scene.count(Slot<typename List::Node>::kTaken) == 4);
-    });
+void two_pushers_and_drain(Execution& run) {
+  Scene<List> scene;
+  run.spawn([&] { SIM_CHECK(scene.push(0, 2)); });
+  run.spawn([&] {
+    SIM_CHECK(scene.push(2, 1));
+    SIM_CHECK(scene.push(3, 1));
+  });
+  run.spawn([&] {
+    if (scene.list.ready(1)) scene.take(scene.list.drain());
+    scene.take(scene.list.drain());
+  });
+  run.check([&] {
+    scene.take(scene.list.drain());
+    SIM_CHECK(scene.count(Slot<typename List::Node>::kTaken) == 4);
   });
 }
 
 // Two pushers against the owner that drains, closes and leaves its books to pushers that come too late.
 template <class List>
-Result two_pushers_and_close(const Options& options) {
-  return sim::explore(options, [](Execution& run) {
-    Scene<List> scene;
-    using S = Slot<typename List::Node>;
-    for (unsigned i = 0; i < 2; ++i) {
-      run.spawn([&, i] {
-        const bool early = scene.push(2 * i, 1);
-        const bool late = scene.push(2 * i + 1, 1);
-        SIM_CHECK(early || !late);
-        if (!late) SIM_CHECK(scene.owners_books.load() == 1);
-      });
-    }
-    run.spawn([&] {
-      scene.take(scene.list.drain());
-      scene.owners_books.store(1);
-      scene.take(scene.list.close());
+void two_pushers_and_close(Execution& run) {
+  Scene<List> scene;
+  using S = Slot<typename List::Node>;
+  for (unsigned i = 0; i < 2; ++i) {
+    run.spawn([&, i] {
+      const bool early = scene.push(2 * i, 1);
+      const bool late = scene.push(2 * i + 1, 1);
+      SIM_CHECK(early || !late);
+      if (!late) SIM_CHECK(scene.owners_books.load() == 1);
     });
-    run.check([&] {
-      SIM_CHECK(scene.count(S::kTaken) + scene.count(S::kRefused) == 4);
-      scene.list.reopen();
-      SIM_CHECK(scene.list.drain() == nullptr);
-      SIM_CHECK(scene.push(4, 1));
-    });
+  }
+  run.spawn([&] {
+    scene.take(scene.list.drain());
+    scene.owners_books.store(1);
+    scene.take(scene.list.close());
+  });
+  run.check([&] {
+    SIM_CHECK(scene.count(S::kTaken) + scene.count(S::kRefused) == 4);
+    scene.list.reopen();
+    SIM_CHECK(scene.list.drain() == nullptr);
+    SIM_CHECK(scene.push(4, 1));
   });
 }
 
@@ -155,23 +150,23 @@ using Lists = testing::Types<MutexPendingList<SimAtomics>, LockFreeList<SimAtomi
 TYPED_TEST_SUITE(RemoteFreeList_Model, Lists);
 
 TYPED_TEST(RemoteFreeList_Model, PushAndDrain_EverySlotTakenOnce) {
-  expect_ok(push_and_drain<TypeParam>(this->options("push, drain", 2)));
+  expect_ok(sim::explore(this->options("push, drain", 2), push_and_drain<TypeParam>));
 }
 TYPED_TEST(RemoteFreeList_Model, TwoPushersAndDrain_EverySlotTakenOnce) {
-  expect_ok(two_pushers_and_drain<TypeParam>(this->options("2 push, drain", 3)));
+  expect_ok(sim::explore(this->options("2 push, drain", 3), two_pushers_and_drain<TypeParam>));
 }
 TYPED_TEST(RemoteFreeList_Model, TwoPushersAndClose_TakenOnceOrRefused) {
-  expect_ok(two_pushers_and_close<TypeParam>(this->options("2 push, close", 3)));
+  expect_ok(sim::explore(this->options("2 push, close", 3), two_pushers_and_close<TypeParam>));
 }
 
 // Mutants. Each is run through all three scenarios; the first failure counts.
 template <class List>
 Failure first_failure(const std::string& mutant) {
   Options options{.name = "", .preemptions = 2, .stale = 0, .print = false};
-  for (Result (*const scenario)(const Options&) :
+  for (void (*const scenario)(Execution&) :
        {push_and_drain<List>, two_pushers_and_drain<List>, two_pushers_and_close<List>}) {
     options.name += "remote_free/" + mutant + "/";
-    if (const Result result = scenario(options); result.failure != Failure::kNone) return result.failure;
+    if (const Result result = sim::explore(options, scenario); result.failure != Failure::kNone) return result.failure;
   }
   return Failure::kNone;
 }
@@ -205,50 +200,16 @@ TEST(RemoteFreeList_Mutants, LockFreeOrdersWeakened_Race) {
 }
 
 // Of the lock-free list's steps: a read-modify-write in two halves.
-template <class T>
-class TornExchange : public sim::atomic<T> {
- public:
-  using sim::atomic<T>::atomic;
-  T exchange(T value, std::memory_order) noexcept {
-    const T old = this->load(std::memory_order_acquire);
-    this->store(value, std::memory_order_release);
-    return old;
-  }
-};
-template <class T>
-class TornCompareExchange : public sim::atomic<T> {
- public:
-  using sim::atomic<T>::atomic;
-  bool compare_exchange_weak(T& expected, T desired, std::memory_order success, std::memory_order failure) noexcept {
-    const T old = this->load(failure);
-    if (old == expected) return this->store(desired, success), true;
-    expected = old;
-    return false;
-  }
-};
-struct TearsExchange : SimAtomics {
-  template <class T>
-  using atomic = TornExchange<T>;
-};
-struct TearsCompareExchange : SimAtomics {
-  template <class T>
-  using atomic = TornCompareExchange<T>;
-};
-
 TEST(RemoteFreeList_Mutants, LockFreeStepsTorn_SlotLostOrTakenTwice) {
-  EXPECT_NE(first_failure<LockFreeList<TearsExchange>>("torn exchange"), Failure::kNone);
-  EXPECT_NE(first_failure<LockFreeList<TearsCompareExchange>>("torn compare-exchange"), Failure::kNone);
+  EXPECT_NE(first_failure<LockFreeList<model::Tearing<model::kExchange>>>("torn exchange"), Failure::kNone);
+  EXPECT_NE(first_failure<LockFreeList<model::Tearing<model::kCompareExchange>>>("torn compare-exchange"), Failure::kNone);
 }
 
 // Of the mutex list: its lock.
 template <class Orders>
 using Locked = MutexPendingList<SimAtomics, sync::Mutex<SimAtomics, sync::CountWaits<SimAtomics>, Orders>>;
-struct RelaxedTake : sync::MutexOrders {
-  static constexpr std::memory_order kTake = std::memory_order_relaxed;
-};
-struct RelaxedGive : sync::MutexOrders {
-  static constexpr std::memory_order kGive = std::memory_order_relaxed;
-};
+FREEHOLD_WEAKER(RelaxedTake, sync::MutexOrders, kTake, relaxed);
+FREEHOLD_WEAKER(RelaxedGive, sync::MutexOrders, kGive, relaxed);
 struct NoLock {
   void lock() noexcept {}
   void unlock() noexcept {}

@@ -9,6 +9,7 @@
 
 #include "sim/explore.hpp"
 #include "sim/sim_atomics.hpp"
+#include "tests/model/expect_ok.hpp"
 
 namespace freehold::profile {
 namespace {
@@ -130,16 +131,13 @@ Result copied_meanwhile(Options options) {
 }
 
 TEST(SampleTable_Model, CopiedMeanwhile_WholeSamples) {
-  const Result result = copied_meanwhile({.name = "samples/copied", .preemptions = 3, .stale = 2});
-  EXPECT_TRUE(result.ok()) << result;
+  sim::expect_ok(copied_meanwhile({.name = "samples/copied", .preemptions = 3, .stale = 2}));
 }
 TEST(SampleTable_Model, BlocksGivenAway_FoundAndRemovedOnce) {
-  const Result result = given_away({.name = "samples/given", .preemptions = 3, .stale = 2});
-  EXPECT_TRUE(result.ok()) << result;
+  sim::expect_ok(given_away({.name = "samples/given", .preemptions = 3, .stale = 2}));
 }
 TEST(SampleTable_Model, FreedTwice_RemovedOnce) {
-  const Result result = freed_twice({.name = "samples/twice", .preemptions = 3, .stale = 2});
-  EXPECT_TRUE(result.ok()) << result;
+  sim::expect_ok(freed_twice({.name = "samples/twice", .preemptions = 3, .stale = 2}));
 }
 
 // The relaxed loads of find() stand on the order by which the program hands a block over.

@@ -11,6 +11,7 @@
 
 #include "sim/explore.hpp"
 #include "sim/sim_atomics.hpp"
+#include "tests/model/expect_ok.hpp"
 
 namespace freehold::doctor::probe {
 namespace {
@@ -103,16 +104,13 @@ Result handed_over(Options options) {
 }
 
 TEST(SampledBlocks_Model, BlocksOfALineComeAndGo_BitStaysForThoseThatAreThere) {
-  const Result result = come_and_go({.name = "sampled/come_and_go", .preemptions = 3, .stale = 2});
-  EXPECT_TRUE(result.ok()) << result;
+  sim::expect_ok(come_and_go({.name = "sampled/come_and_go", .preemptions = 3, .stale = 2}));
 }
 TEST(SampledBlocks_Model, LastOnesGoAtOnce_NoBitIsLeft) {
-  const Result result = all_go({.name = "sampled/all_go", .preemptions = 4, .stale = 2});
-  EXPECT_TRUE(result.ok()) << result;
+  sim::expect_ok(all_go({.name = "sampled/all_go", .preemptions = 4, .stale = 2}));
 }
 TEST(SampledBlocks_Model, HandedOver_FoundByTheThreadThatFreesIt) {
-  const Result result = handed_over({.name = "sampled/handed_over", .preemptions = 3, .stale = 2});
-  EXPECT_TRUE(result.ok()) << result;
+  sim::expect_ok(handed_over({.name = "sampled/handed_over", .preemptions = 3, .stale = 2}));
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 
 #include "sim/explore.hpp"
 #include "sim/sim_atomics.hpp"
+#include "tests/model/expect_ok.hpp"
 #include "tests/model/pool_subject.hpp"
 
 namespace freehold::model {
@@ -76,10 +77,7 @@ Result walk(std::string name, unsigned rounds, unsigned searchers, unsigned pree
                       });
 }
 
-TEST(Shortage_Model, WalkerBehindTheSweep_NeverNone) {
-  const Result result = walk<Orders{}>("shortage/walk", 3, 1, 6, true);
-  EXPECT_TRUE(result.ok()) << result;
-}
+TEST(Shortage_Model, WalkerBehindTheSweep_NeverNone) { sim::expect_ok(walk<Orders{}>("shortage/walk", 3, 1, 6, true)); }
 
 template <std::size_t kIndex, unsigned kWhich>
 constexpr Orders weakened() {

@@ -11,6 +11,8 @@
 
 #include "sim/explore.hpp"
 #include "sim/sim_atomics.hpp"
+#include "tests/model/expect_ok.hpp"
+#include "tests/model/mutants.hpp"
 
 namespace freehold::check {
 namespace {
@@ -46,40 +48,36 @@ struct World {
 };
 
 template <class Orders = StackDepotOrders>
-Result same_and_others(Options options) {
-  return sim::explore(options, [](sim::Execution& run) {
-    World<Orders> world;
-    std::uint32_t ids[2][2] = {};
-    for (unsigned t = 0; t < 2; ++t)
-      run.spawn([&, t] {
-        ids[t][t] = world.insert(t + 1);
-        ids[t][1 - t] = world.insert(2 - t);
-        world.check(ids[t][1 - t], 2 - t);
-      });
-    run.check([&] {
-      for (unsigned value = 0; value < 2; ++value) {
-        SIM_CHECK(ids[0][value] == ids[1][value]);
-        world.check(ids[0][value], value + 1);
-      }
-      SIM_CHECK(ids[0][0] != ids[0][1]);
+void same_and_others(sim::Execution& run) {
+  World<Orders> world;
+  std::uint32_t ids[2][2] = {};
+  for (unsigned t = 0; t < 2; ++t)
+    run.spawn([&, t] {
+      ids[t][t] = world.insert(t + 1);
+      ids[t][1 - t] = world.insert(2 - t);
+      world.check(ids[t][1 - t], 2 - t);
     });
+  run.check([&] {
+    for (unsigned value = 0; value < 2; ++value) {
+      SIM_CHECK(ids[0][value] == ids[1][value]);
+      world.check(ids[0][value], value + 1);
+    }
+    SIM_CHECK(ids[0][0] != ids[0][1]);
   });
 }
 
 template <class Orders = StackDepotOrders>
-Result told_without_order(Options options) {
-  return sim::explore(options, [](sim::Execution& run) {
-    World<Orders> world;
-    run.spawn([&] { world.told.store(world.insert(1), std::memory_order_relaxed); });
-    run.spawn([&] {
-      if (const std::uint32_t id = world.told.load(std::memory_order_relaxed); id != 0) {
-        void* stack[2] = {};
-        const unsigned depth = world.depot.read(id, stack, 2);
-        SIM_CHECK(depth == 0 || (depth == 2 && stack[0] == address(1) && stack[1] == address(101)));
-      }
-    });
-    run.check([&] { world.check(world.told.load(std::memory_order_relaxed), 1); });
+void told_without_order(sim::Execution& run) {
+  World<Orders> world;
+  run.spawn([&] { world.told.store(world.insert(1), std::memory_order_relaxed); });
+  run.spawn([&] {
+    if (const std::uint32_t id = world.told.load(std::memory_order_relaxed); id != 0) {
+      void* stack[2] = {};
+      const unsigned depth = world.depot.read(id, stack, 2);
+      SIM_CHECK(depth == 0 || (depth == 2 && stack[0] == address(1) && stack[1] == address(101)));
+    }
   });
+  run.check([&] { world.check(world.told.load(std::memory_order_relaxed), 1); });
 }
 
 // Two threads, and room for one stack.
@@ -99,45 +97,28 @@ Result one_fits(Options options) {
 }
 
 TEST(StackDepot_Model, TwoThreadsStoreTheSameStacks_EachOnce) {
-  const Result result = same_and_others({.name = "depot/same", .preemptions = 3, .stale = 2});
-  EXPECT_TRUE(result.ok()) << result;
+  sim::expect_ok(sim::explore({.name = "depot/same", .preemptions = 3, .stale = 2}, same_and_others<>));
 }
 TEST(StackDepot_Model, NumberToldWithoutOrder_NothingOrTheWholeStack) {
-  const Result result = told_without_order({.name = "depot/told", .preemptions = 3, .stale = 3});
-  EXPECT_TRUE(result.ok()) << result;
+  sim::expect_ok(sim::explore({.name = "depot/told", .preemptions = 3, .stale = 3}, told_without_order<>));
 }
 TEST(StackDepot_Model, RoomForOne_OneFits) {
-  const Result result = one_fits({.name = "depot/full", .preemptions = 3, .stale = 2});
-  EXPECT_TRUE(result.ok()) << result;
+  sim::expect_ok(one_fits({.name = "depot/full", .preemptions = 3, .stale = 2}));
 }
 
 // ---- mutants
 
-struct PutsRelaxed : StackDepotOrders {
-  static constexpr auto kPut = std::memory_order_relaxed;
-};
-struct LooksRelaxed : StackDepotOrders {
-  static constexpr auto kLook = std::memory_order_relaxed;
-};
-struct WritesRelaxed : StackDepotOrders {
-  static constexpr auto kWrite = std::memory_order_relaxed;
-};
-struct ReadsRelaxed : StackDepotOrders {
-  static constexpr auto kRead = std::memory_order_relaxed;
-};
+FREEHOLD_WEAKER(PutsRelaxed, StackDepotOrders, kPut, relaxed);
+FREEHOLD_WEAKER(LooksRelaxed, StackDepotOrders, kLook, relaxed);
+FREEHOLD_WEAKER(WritesRelaxed, StackDepotOrders, kWrite, relaxed);
+FREEHOLD_WEAKER(ReadsRelaxed, StackDepotOrders, kRead, relaxed);
 Options mutant(const char* name) { return {.name = name, .preemptions = 3, .stale = 3, .print = false}; }
 
-TEST(StackDepot_Mutants, RelaxedPut_OneStackTwice) {
-  EXPECT_EQ(same_and_others<PutsRelaxed>(mutant("depot/put")).failure, Failure::kCheck);
-}
-TEST(StackDepot_Mutants, RelaxedLook_OneStackTwice) {
-  EXPECT_EQ(same_and_others<LooksRelaxed>(mutant("depot/look")).failure, Failure::kCheck);
-}
-TEST(StackDepot_Mutants, RelaxedWrite_HalfAStack) {
-  EXPECT_EQ(told_without_order<WritesRelaxed>(mutant("depot/write")).failure, Failure::kCheck);
-}
-TEST(StackDepot_Mutants, RelaxedRead_HalfAStack) {
-  EXPECT_EQ(told_without_order<ReadsRelaxed>(mutant("depot/read")).failure, Failure::kCheck);
+TEST(StackDepot_Mutants, EachAlone_IsNoticed) {
+  EXPECT_EQ(sim::explore(mutant("depot/put"), same_and_others<PutsRelaxed>).failure, Failure::kCheck);
+  EXPECT_EQ(sim::explore(mutant("depot/look"), same_and_others<LooksRelaxed>).failure, Failure::kCheck);
+  EXPECT_EQ(sim::explore(mutant("depot/write"), told_without_order<WritesRelaxed>).failure, Failure::kCheck);
+  EXPECT_EQ(sim::explore(mutant("depot/read"), told_without_order<ReadsRelaxed>).failure, Failure::kCheck);
 }
 
 }  // namespace

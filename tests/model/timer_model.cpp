@@ -6,103 +6,25 @@
 // protocol, are caught.
 #include <gtest/gtest.h>
 
-#include <array>
-#include <chrono>
 #include <optional>
 #include <string>
 
-#include "freehold/timer/driver.hpp"
-#include "freehold/timer/timer_wheel.hpp"
-#include "sim/explore.hpp"
-#include "sim/sim_atomics.hpp"
+#include "tests/model/expect_ok.hpp"
+#include "tests/model/mutants.hpp"
+#include "tests/model/timer_ledger.hpp"
 
-namespace freehold {
+namespace freehold::model {
 namespace {
 
 using sim::Execution;
 using sim::Failure;
 using sim::Result;
 using sim::SimAtomics;
-using timer::SetResult;
-using timer::TimePoint;
-using timer::TimerId;
-
-constexpr TimePoint at(int nanoseconds) {
-  return TimePoint(std::chrono::hours(1000)) + std::chrono::nanoseconds(nanoseconds);
-}
-constexpr int kForEver = 1'000'000;
-
-template <class A, class Orders>
-using WheelOf = timer::BasicTimerWheel<timer::AnyThreadOn<A>, std::chrono::nanoseconds, Orders>;
-
-// A wheel, and what became of its timers.
-template <class A, class Orders>
-class Ledger {
- public:
-  using Wheel = WheelOf<A, Orders>;
-
-  explicit Ledger(std::size_t timers = 4) : wheel_(timers) { wheel_.advance(at(0)); }
-
-  struct Timer {
-    Ledger* ledger = nullptr;
-    TimerId id;
-    typename A::template var<int> note{0};  // written before set(), read by the callback
-    std::array<int, 8> calls{};             // the times of the owner's advance()
-    int called = 0;
-    int armed = 0, rearmed = 0, cancelled = 0, destroyed = 0;  // how often set() or cancel() said so
-  };
-
-  void create(Timer& timer) { SIM_CHECK(try_create(timer)); }
-  bool try_create(Timer& timer) {
-    timer.ledger = this;
-    timer.id = wheel_.create(
-        [](void* context, TimerId id) {
-          auto& called = *static_cast<Timer*>(context);
-          SIM_CHECK(id == called.id);
-          (void)called.note.load();
-          if (called.called < 8) called.calls[static_cast<std::size_t>(called.called)] = called.ledger->now_;
-          ++called.called;
-        },
-        &timer);
-    return static_cast<bool>(timer.id);
-  }
-  void set(Timer& timer, int time) {
-    const SetResult result = wheel_.set(timer.id, at(time));
-    timer.armed += result == SetResult::kArmed;
-    timer.rearmed += result == SetResult::kRearmed;
-  }
-  void cancel(Timer& timer) { timer.cancelled += wheel_.cancel(timer.id); }
-  void destroy(Timer& timer) { timer.destroyed += wheel_.destroy(timer.id); }
-  void advance(int now) {
-    now_ = now;
-    wheel_.advance(at(now));
-  }
-  // Armed and seen by the owner.
-  void create_armed(Timer& timer, int time) {
-    create(timer);
-    set(timer, time);
-    advance(0);
-  }
-  // What was armed was called or cancelled, and no less.
-  static void expect_balance(const Timer& timer) { SIM_CHECK(timer.armed == timer.called + timer.cancelled); }
-  void finish(const Timer& timer) {
-    wheel_.check_invariants();
-    advance(kForEver);
-    wheel_.check_invariants();
-    expect_balance(timer);
-    SIM_CHECK(wheel_.next_expiry() == std::nullopt);
-  }
-  Wheel& wheel() { return wheel_; }
-
- private:
-  Wheel wheel_;
-  int now_ = 0;
-};
 
 // One scenario of each kind of meeting.
 template <class A, class Orders>
 struct Scenarios {
-  using Ledger = freehold::Ledger<A, Orders>;
+  using Ledger = model::Ledger<A, Orders>;
   using Timer = typename Ledger::Timer;
 
   static void cancel_while_due(Execution& run) {
@@ -388,9 +310,8 @@ class TimerWheel_Model : public testing::TestWithParam<std::size_t> {};
 
 TEST_P(TimerWheel_Model, AnyThreads_EveryArmingEndsOnce) {
   const Shipped::Named& named = Shipped::kAll[GetParam()];
-  const Result result = sim::explore(
-      {.name = std::string("timer/") + named.name, .preemptions = named.preemptions, .stale = named.stale}, named.scenario);
-  EXPECT_TRUE(result.ok()) << result;
+  sim::expect_ok(sim::explore(
+      {.name = std::string("timer/") + named.name, .preemptions = named.preemptions, .stale = named.stale}, named.scenario));
 }
 INSTANTIATE_TEST_SUITE_P(All, TimerWheel_Model, testing::Range(std::size_t{0}, std::size(Shipped::kAll)));
 
@@ -409,31 +330,14 @@ std::string killed_by() {
   return "";
 }
 
-constexpr std::memory_order kRelaxed = std::memory_order_relaxed;
-struct RelaxedLook : timer::WheelOrders {
-  static constexpr std::memory_order kLook = kRelaxed;
-};
-struct RelaxedArm : timer::WheelOrders {
-  static constexpr std::memory_order kArm = kRelaxed;
-};
-struct RelaxedOwnerLook : timer::WheelOrders {
-  static constexpr std::memory_order kOwnerLook = kRelaxed;
-};
-struct RelaxedSettle : timer::WheelOrders {
-  static constexpr std::memory_order kResolve = kRelaxed;
-};
-struct RelaxedWriteDue : timer::WheelOrders {
-  static constexpr std::memory_order kWriteDue = kRelaxed;
-};
-struct RelaxedReadDue : timer::WheelOrders {
-  static constexpr std::memory_order kReadDue = kRelaxed;
-};
-struct RelaxedTell : timer::WheelOrders {
-  static constexpr std::memory_order kPost = kRelaxed;
-};
-struct RelaxedTake : timer::WheelOrders {
-  static constexpr std::memory_order kTake = kRelaxed;
-};
+FREEHOLD_WEAKER(RelaxedLook, timer::WheelOrders, kLook, relaxed);
+FREEHOLD_WEAKER(RelaxedArm, timer::WheelOrders, kArm, relaxed);
+FREEHOLD_WEAKER(RelaxedOwnerLook, timer::WheelOrders, kOwnerLook, relaxed);
+FREEHOLD_WEAKER(RelaxedSettle, timer::WheelOrders, kResolve, relaxed);
+FREEHOLD_WEAKER(RelaxedWriteDue, timer::WheelOrders, kWriteDue, relaxed);
+FREEHOLD_WEAKER(RelaxedReadDue, timer::WheelOrders, kReadDue, relaxed);
+FREEHOLD_WEAKER(RelaxedTell, timer::WheelOrders, kPost, relaxed);
+FREEHOLD_WEAKER(RelaxedTake, timer::WheelOrders, kTake, relaxed);
 
 template <class Orders>
 class TimerWheel_WeakenedOrders : public testing::Test {};
@@ -470,36 +374,15 @@ using NoHold = Masked<~2ull>;
 // Nobody remembers that the owner was told.
 using NoToldMark = Masked<~8ull>;
 
-// Changes by a load and a store.
-template <class T, std::size_t kBytes>
-class TornAtomic : public sim::atomic<T> {
- public:
-  using sim::atomic<T>::atomic;
-  bool compare_exchange_weak(T& expected, T desired, sim::Order success, sim::Order failure) noexcept {
-    if constexpr (sizeof(T) != kBytes) return sim::atomic<T>::compare_exchange_weak(expected, desired, success, failure);
-    const T old = this->load(std::memory_order_acquire);
-    if (old == expected) {
-      this->store(desired, std::memory_order_release);
-      return true;
-    }
-    expected = old;
-    return false;
-  }
-  T exchange(T value, sim::Order order) noexcept {
-    if constexpr (sizeof(T) != kBytes) return sim::atomic<T>::exchange(value, order);
-    const T old = this->load(std::memory_order_acquire);
-    this->store(value, std::memory_order_release);
-    return old;
-  }
-};
-struct TornWord : SimAtomics {
+// Changes by a load and a store, of the atomics of so many bytes.
+template <std::size_t kBytes>
+struct TornWhere : SimAtomics {
   template <class T>
-  using atomic = TornAtomic<T, 8>;
+  using atomic =
+      std::conditional_t<sizeof(T) == kBytes, model::Torn<T, model::kExchange | model::kCompareExchange>, sim::atomic<T>>;
 };
-struct TornTell : SimAtomics {
-  template <class T>
-  using atomic = TornAtomic<T, 4>;
-};
+using TornWord = TornWhere<8>;
+using TornTell = TornWhere<4>;
 
 template <class A>
 class TimerWheel_Mutants : public testing::Test {};
@@ -511,204 +394,5 @@ TYPED_TEST(TimerWheel_Mutants, OneStep_IsNoticed) {
   std::printf("killed by: %s\n", scenario.c_str());
 }
 
-// ---- the driver's sleep, and waiting for a callback's end
-
-// It is the sixth nanosecond, and time does not pass: who is not woken sleeps for ever, which is a deadlock.
-template <class A>
-struct SleepOn {
-  static void wait_until(const typename A::template atomic<std::uint32_t>& word, std::uint32_t old,
-                         std::optional<TimePoint> until) {
-    if (!until || *until > at(6)) A::wait(word, old);
-  }
-};
-
-// `in_place`: the owner finds the timer where it was, and is not told.
-template <class A, class Orders>
-Result earlier_time_wakes(const sim::Options& options, bool in_place) {
-  return sim::explore(options, [=](Execution& run) {
-    using Ledger = freehold::Ledger<A, timer::WheelOrders>;
-    Ledger ledger;
-    typename Ledger::Timer timer;
-    timer::Alarm<A, SleepOn<A>, Orders> alarm;
-    ledger.create_armed(timer, in_place ? 5 : 1000);
-    if (in_place) ledger.set(timer, 1000);
-    run.spawn([&] {
-      while (timer.called == 0) {  // nobody else writes it
-        const std::uint32_t looked = alarm.look();
-        ledger.advance(in_place ? 4 : 6);
-        if (timer.called == 0) alarm.sleep(ledger.wheel(), looked);
-        if (in_place) ledger.advance(6);
-      }
-    });
-    run.spawn([&] {
-      ledger.set(timer, 6);
-      alarm.wake_for(at(6));
-    });
-    run.check([&] { SIM_CHECK(timer.called == 1); });
-  });
-}
-
-template <class A, class Orders>
-Result stop_wakes(const sim::Options& options) {
-  return sim::explore(options, [](Execution& run) {
-    freehold::Ledger<A, timer::WheelOrders> ledger;
-    timer::Alarm<A, SleepOn<A>, Orders> alarm;
-    typename A::template atomic<std::uint32_t> stopped{0};
-    run.spawn([&] {
-      for (;;) {
-        const std::uint32_t looked = alarm.look();
-        if (stopped.load(std::memory_order_relaxed) != 0) return;
-        alarm.sleep(ledger.wheel(), looked);
-      }
-    });
-    run.spawn([&] {
-      stopped.store(1, std::memory_order_relaxed);
-      alarm.wake();
-    });
-    run.check([] {});
-  });
-}
-
-template <class A, class Orders>
-Failure sleeper(bool print) {
-  for (const bool in_place : {false, true}) {
-    const Result woken = earlier_time_wakes<A, Orders>(
-        {.name = in_place ? "timer/alarm, in place" : "timer/alarm", .preemptions = 3, .stale = 1, .print = print},
-        in_place);
-    if (!woken.ok()) return woken.failure;
-  }
-  const Result stopped = stop_wakes<A, Orders>({.name = "timer/alarm, stop", .preemptions = 3, .stale = 1, .print = print});
-  return stopped.ok() ? Failure::kNone : stopped.failure;
-}
-
-struct NoFence : timer::AlarmOrders {
-  static constexpr std::memory_order kFence = std::memory_order_acq_rel;
-};
-struct RelaxedWakeLook : timer::AlarmOrders {
-  static constexpr std::memory_order kLook = kRelaxed;
-};
-struct RelaxedWake : timer::AlarmOrders {
-  static constexpr std::memory_order kWake = kRelaxed;
-};
-struct NobodyIsWoken : SimAtomics {
-  static void notify_one(atomic<std::uint32_t>&) noexcept {}
-};
-
-TEST(Alarm_Model, EarlierTimeOrStop_NoSleeperIsLeft) {
-  EXPECT_EQ((sleeper<SimAtomics, timer::AlarmOrders>(true)), Failure::kNone);
-}
-TEST(Alarm_Mutants, EachOrderWeakenedNobodyWoken_Deadlock) {
-  EXPECT_EQ((sleeper<SimAtomics, NoFence>(false)), Failure::kDeadlock);
-  EXPECT_EQ((sleeper<SimAtomics, RelaxedWakeLook>(false)), Failure::kDeadlock);
-  EXPECT_EQ((sleeper<SimAtomics, RelaxedWake>(false)), Failure::kDeadlock);
-  EXPECT_EQ((sleeper<NobodyIsWoken, timer::AlarmOrders>(false)), Failure::kDeadlock);
-}
-
-// After cancel() or destroy() and quiesce(), nothing of the callback races with who takes its context away.
-template <class A, class Orders>
-Result context_goes(const sim::Options& options, bool destroy) {
-  return sim::explore(options, [=](Execution& run) {
-    using Ledger = freehold::Ledger<A, timer::WheelOrders>;
-    Ledger ledger;
-    typename Ledger::Timer timer;
-    timer::Rounds<A, Orders> rounds;
-    ledger.create_armed(timer, 5);
-    run.spawn([&] {
-      for (const int now : {5, 6}) {
-        rounds.begin();
-        ledger.advance(now);
-        rounds.end();
-      }
-    });
-    run.spawn([&] {
-      destroy ? ledger.destroy(timer) : ledger.cancel(timer);
-      rounds.quiesce();
-      timer.note.store(-1);
-    });
-    run.check([] {});
-  });
-}
-template <class A, class Orders>
-Failure quiescence(bool print) {
-  for (const bool destroy : {false, true}) {
-    const Result result = context_goes<A, Orders>({.name = destroy ? "timer/quiesce destroyed" : "timer/quiesce cancelled",
-                                                   .preemptions = 4,
-                                                   .stale = 2,
-                                                   .print = print},
-                                                  destroy);
-    if (!result.ok()) return result.failure;
-  }
-  return Failure::kNone;
-}
-
-// Who waits for a round to pass finds that the owner saw what was written before; nobody waits for ever. The owner's second
-// round waits until it is asked for; with one round it ends while the other thread may not have begun.
-template <class A, class Orders>
-Result round_passes(const sim::Options& options, std::uint32_t rounds_in_all) {
-  return sim::explore(options, [=](Execution& run) {
-    timer::Rounds<A, Orders> rounds;
-    typename A::template atomic<std::uint32_t> asked{0}, wakes{0};
-    typename A::template atomic<std::uint32_t> seen{0};
-    run.spawn([&] {
-      for (std::uint32_t round = 0; round < rounds_in_all; ++round) {
-        while (wakes.load(std::memory_order_acquire) < round) A::wait(wakes, round - 1);
-        rounds.begin();
-        seen.store(asked.load(std::memory_order_relaxed), std::memory_order_relaxed);
-        rounds.end();
-      }
-      rounds.finish();
-    });
-    run.spawn([&] {
-      asked.store(1, std::memory_order_relaxed);
-      const bool passed = rounds.pass([&] {
-        wakes.fetch_add(1, std::memory_order_release);
-        A::notify_one(wakes);
-      });
-      if (passed) SIM_CHECK(seen.load(std::memory_order_relaxed) == 1);
-    });
-    run.check([] {});
-  });
-}
-template <class A, class Orders>
-Failure passing(bool print) {
-  for (const std::uint32_t rounds : {1U, 2U}) {
-    const Result result = round_passes<A, Orders>(
-        {.name = "timer/round passes of " + std::to_string(rounds), .preemptions = 4, .stale = 2, .print = print}, rounds);
-    if (!result.ok()) return result.failure;
-  }
-  return Failure::kNone;
-}
-
-struct RelaxedRoundLook : timer::RoundsOrders {
-  static constexpr std::memory_order kLook = kRelaxed;
-};
-struct RelaxedEnd : timer::RoundsOrders {
-  static constexpr std::memory_order kEnd = kRelaxed;
-};
-struct NoBeginFence : timer::RoundsOrders {
-  static constexpr std::memory_order kBegin = std::memory_order_acq_rel;
-};
-struct NoRoundFence : timer::RoundsOrders {
-  static constexpr std::memory_order kFence = std::memory_order_acq_rel;
-};
-
-TEST(Rounds_Model, CancelledOrDestroyedAndQuiet_TheContextMayGo) {
-  EXPECT_EQ((quiescence<SimAtomics, timer::RoundsOrders>(true)), Failure::kNone);
-}
-TEST(Rounds_Mutants, EachOrderWeakened_RaceOrDeadlock) {
-  EXPECT_EQ((quiescence<SimAtomics, RelaxedRoundLook>(false)), Failure::kRace);
-  EXPECT_EQ((quiescence<SimAtomics, RelaxedEnd>(false)), Failure::kRace);
-  EXPECT_EQ((quiescence<SimAtomics, NoRoundFence>(false)), Failure::kDeadlock);
-}
-TEST(Rounds_Model, RoundAwaited_OwnerSawWhatCameBefore) {
-  EXPECT_EQ((passing<SimAtomics, timer::RoundsOrders>(true)), Failure::kNone);
-}
-TEST(Rounds_Mutants, RoundAwaitedWithOrderWeakened_RaceOrDeadlock) {
-  EXPECT_EQ((passing<SimAtomics, RelaxedRoundLook>(false)), Failure::kDeadlock);
-  EXPECT_EQ((passing<SimAtomics, RelaxedEnd>(false)), Failure::kCheck);
-  EXPECT_EQ((passing<SimAtomics, NoBeginFence>(false)), Failure::kCheck);
-  EXPECT_EQ((passing<SimAtomics, NoRoundFence>(false)), Failure::kDeadlock);
-}
-
 }  // namespace
-}  // namespace freehold
+}  // namespace freehold::model
