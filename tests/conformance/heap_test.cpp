@@ -20,13 +20,6 @@ using heap::HeapStats;
 constexpr std::size_t kKiB = 1024, kMiB = 1024 * kKiB;
 constexpr std::size_t kRedZone = base::kAddressSanitizer ? 16 : 0;  // of every slot
 
-struct HeapName {
-  template <class Heap>
-  static std::string GetName(int) {
-    return std::is_same_v<Heap, LedgerPrivateHeap> ? "PrivateHeap" : "OwnerLockedHeap";
-  }
-};
-
 struct Block {
   void* at = nullptr;
   std::size_t bytes = 0;

@@ -6,6 +6,8 @@
 #include <limits>
 #include <map>
 #include <mutex>
+#include <string>
+#include <type_traits>
 
 #include "freehold/heap/private_heap.hpp"
 
@@ -74,6 +76,14 @@ struct LedgerSlabs {
 
 using LedgerOwnerLockedHeap = heap::BasicOwnerLockedHeap<sync::NativeAtomics, heap::HeapGeometry, LedgerSlabs>;
 using LedgerPrivateHeap = heap::BasicPrivateHeap<sync::NativeAtomics, heap::HeapGeometry, LedgerSlabs, heap::Registered>;
+
+// For typed suites of both kinds, whatever their source.
+struct HeapName {
+  template <class H>
+  static std::string GetName(int) {
+    return std::is_same_v<H, heap::PrivateHeap> || std::is_same_v<H, LedgerPrivateHeap> ? "PrivateHeap" : "OwnerLockedHeap";
+  }
+};
 
 inline constexpr std::size_t kSlabBytes = heap::Slab<sync::NativeAtomics, heap::HeapGeometry>::kBytes;
 inline constexpr std::size_t kHeapPageBytes = heap::Slab<sync::NativeAtomics, heap::HeapGeometry>::kPageBytes;

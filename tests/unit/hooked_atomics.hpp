@@ -19,16 +19,6 @@ struct HookedAtomics {
   // Called with the address of the atomic that is about to change. Not called from within itself.
   static inline std::function<void(const void*)> hook;
 
-  // Runs `other` once, just before the next change of `atomic`.
-  static void interrupt_before_change_of(const void* atomic, std::function<void()> other) {
-    hook = [atomic, other = std::move(other)](const void* changed) {
-      if (changed != atomic) return;
-      const auto run = other;
-      hook = nullptr;
-      run();
-    };
-  }
-
   // Runs `other` once, just before the change number `moment` from now on, counted from 1; counts them in `changes` until
   // then.
   static void interrupt_at(unsigned moment, unsigned& changes, std::function<void()> other) {

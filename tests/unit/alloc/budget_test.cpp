@@ -20,28 +20,6 @@ struct Config {
 using TestBudget = Budget<sync::NativeAtomics, Config>;
 constexpr std::int64_t kReport = std::int64_t{1} << 20;  // a shard reports after so much change
 
-TEST(Budget, EveryKindOfFreeMemory_CountsOnce) {
-  TestBudget budget;
-  TestBudget::Shard shard;
-  budget.class_spans(50'000);
-  budget.slots_taken(30'000);
-  budget.pages_returned(4000);
-  EXPECT_EQ(budget.free_in_spans(), 16'000);
-  EXPECT_EQ(budget.in_use(), 30'000);
-  EXPECT_EQ(budget.excess(), 16'000 - (1000 + 3000));
-  EXPECT_EQ(budget.footprint(), 46'000);
-  budget.kept(700);
-  EXPECT_EQ(budget.excess(), 16'700 - 4000);
-  budget.direct(10'000);
-  EXPECT_EQ(budget.in_use(), 40'000);
-  EXPECT_EQ(budget.excess(), 16'700 - 5000);
-  EXPECT_TRUE(budget.spans_changed(shard, 2 * kReport, 3 * kReport));
-  EXPECT_EQ(budget.dirty(), 2 * kReport);
-  EXPECT_EQ(budget.in_use(), 40'000 + 3 * kReport);
-  EXPECT_EQ(budget.footprint(), 46'000 + 700 + 10'000 + 5 * kReport);
-  EXPECT_EQ(budget.excess(), 16'700 + 2 * kReport - 1000 - (40'000 + 3 * kReport) / 10);
-}
-
 TEST(Budget, NoPurgerThreadForSeveralThreads_LittleRegret) {
   TestBudget budget;
   budget.regret(2500, 1);
@@ -169,19 +147,6 @@ TEST(Budget, Regret_PurgedInTime_RaisesTheAllowanceUpToTheLargestSizeSeen) {
   budget.direct(-50'000);
   budget.regret(30'000, 5000);
   EXPECT_EQ(budget.allowance(), 1000 + 50'000);
-}
-
-TEST(Budget, Regret_UseHasNotFallen_CountsUpToAShareOfIt) {
-  TestBudget budget;
-  budget.set_purged_in_time(true);
-  budget.direct(100'000);
-  const std::int64_t before = budget.allowance();
-  budget.regret(100'000, 5000);
-  EXPECT_EQ(budget.allowance(), before + 25'000) << "sizes that vary leave gaps: memory is not kept for that without end";
-  budget.direct(-60'000);
-  EXPECT_EQ(budget.allowance(), before - 60'000 / Config::kKeepShare + 60'000) << "what may come again";
-  budget.direct(60'000);
-  EXPECT_EQ(budget.allowance(), before + 25'000);
 }
 
 TEST(Budget, Forget_HalvesOnceASecondWithoutRegret) {

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "freehold/sync/atomics.hpp"
-#include "tests/unit/hooked_atomics.hpp"
 
 namespace freehold::alloc {
 namespace {
@@ -19,15 +18,13 @@ constexpr unsigned kNobody = ~0U;  // a chunk that no CPU works in
 
 constexpr unsigned kSpans = 16;  // of a chunk
 
-template <unsigned kChunkSpans, class A = sync::NativeAtomics>
-class TestChunks {
+class Small {
  public:
-  using Type = ChunkPool<A, kChunkSpans>;
-  using Cursor = typename Type::Cursor;
+  using Type = ChunkPool<sync::NativeAtomics, kSpans>;
 
-  explicit TestChunks(std::size_t count)
-      : chunks_(std::make_unique<Chunk<A>[]>(count)),
-        words_(std::make_unique<typename Type::Word[]>(Type::Tree::words_for(count) * Type::kTrees)) {
+  explicit Small(std::size_t count)
+      : chunks_(std::make_unique<Chunk<sync::NativeAtomics>[]>(count)),
+        words_(std::make_unique<Type::Word[]>(Type::Tree::words_for(count) * Type::kTrees)) {
     pool_.attach(chunks_.get(), words_.get(), count);
     count_ = static_cast<std::uint32_t>(count);
   }
@@ -38,16 +35,14 @@ class TestChunks {
     return pool_.take(kind, n, alignment, cpu, cursors_[cpu], anywhere);
   }
   [[nodiscard]] TakenSpans run(unsigned n, unsigned alignment = 1) { return take(ChunkKind::kRuns, n, alignment, true); }
-  void dirty(SpanIndex first, unsigned n, std::uint32_t now = 1) { pool_.give(first, n, true, now); }
 
  private:
-  std::unique_ptr<Chunk<A>[]> chunks_;
-  std::unique_ptr<typename Type::Word[]> words_;
+  std::unique_ptr<Chunk<sync::NativeAtomics>[]> chunks_;
+  std::unique_ptr<Type::Word[]> words_;
   Type pool_;
-  Cursor cursors_[4]{Type::kNoChunk, Type::kNoChunk, Type::kNoChunk, Type::kNoChunk};
+  Type::Cursor cursors_[4]{Type::kNoChunk, Type::kNoChunk, Type::kNoChunk, Type::kNoChunk};
   std::uint32_t count_ = 0;
 };
-using Small = TestChunks<kSpans>;
 
 // ---- which one --------------------------------------------------------------------------------------------------------
 
@@ -85,61 +80,6 @@ TEST(ChunkPool, Run_BetweenTwoPowersBehindManyThatMislead_IsFoundWhenMemoryIsSho
     const TakenSpans t = pool.run(6, alignment);
     EXPECT_EQ(t.first, (kChunks - 1) * kSpans) << "memory is short, and there is a run: it may not be overlooked";
     EXPECT_TRUE(pool.check());
-  }
-}
-
-// ---- for the purger ---------------------------------------------------------------------------------------------------
-
-// A free comes between the purger's look and its leaving: the chunk is found again.
-TEST(ChunkPool, TakeDirty_SpanFreedWhileTheChunkLeavesTheTree_IsFoundAgain) {
-  TestChunks<kSpans, test::HookedAtomics> pool(1);
-  pool->add(0, ChunkKind::kRuns, kNobody);
-  (void)pool.run(kSpans);
-  pool.dirty(0, 1);
-  unsigned n = 0;
-  ASSERT_EQ(pool->take_dirty(0, 1, n), 0U);
-  unsigned changes = 0;
-  test::HookedAtomics::hook = [&](const void*) {
-    if (++changes == 1) pool.dirty(3, 1);  // the first change is the tree's
-  };
-  EXPECT_EQ(pool->take_dirty(0, 1, n), kNoSpan);
-  test::HookedAtomics::hook = nullptr;
-  EXPECT_GE(changes, 1U);
-  EXPECT_EQ(pool->find_dirty(0), 0U);
-  EXPECT_TRUE(pool.check());
-}
-
-// The same of a search that finds a chunk used up, whatever it is about to change then.
-TEST(ChunkPool, Take_SpanFreedWhileTheChunkLeavesTheTrees_IsFoundAgain) {
-  for (const ChunkKind kind : {ChunkKind::kRuns, ChunkKind::kSlots}) {
-    const unsigned moments = test::at_every_moment([kind](unsigned moment, unsigned& changes) {
-      TestChunks<kSpans, test::HookedAtomics> pool(1);
-      pool->add(0, kind, kNobody);
-      for (unsigned i = 0; i < kSpans; ++i) ASSERT_NE(pool.take(kind, 1, 1, true).first, kNoSpan);
-      test::HookedAtomics::interrupt_at(moment, changes, [&] { pool->give(3, 1, false, 1); });
-      SpanIndex first = pool.take(kind, 1, 1, true).first;
-      test::HookedAtomics::hook = nullptr;
-      if (changes < moment) return;
-      EXPECT_TRUE(pool.check()) << moment;
-      if (first == kNoSpan) first = pool.take(kind, 1, 1, true, 1).first;
-      EXPECT_EQ(first, 3U) << moment;
-    });
-    EXPECT_GT(moments, 0U);
-  }
-}
-
-TEST(ChunkPool, CheckInvariants_ABitThatNoTreeKnows_IsSeen) {
-  for (const ChunkKind kind : {ChunkKind::kSlots, ChunkKind::kRuns}) {
-    Small pool(1);
-    pool->add(0, kind, kNobody);
-    while (pool.take(kind, 1, 1, true).first != kNoSpan) {
-    }
-    EXPECT_EQ(pool.take(kind, 1, 1, true).first, kNoSpan);  // no tree holds the chunk any more
-    EXPECT_TRUE(pool.check());
-    pool->chunk(0).free.fetch_or(2);
-    EXPECT_FALSE(pool.check());
-    pool->chunk(0).free.store(std::uint64_t{1} << kSpans);
-    EXPECT_FALSE(pool.check()) << "no such span";
   }
 }
 
@@ -281,46 +221,6 @@ TEST(ChunkPool, RandomLife_AgreesWithAPlainTableAfterEveryStep) {
       ASSERT_FALSE(testing::Test::HasFailure()) << "seed " << seed << ", step " << step;
     }
   }
-}
-
-// Several threads; each writes its number where it holds spans.
-TEST(ChunkPool, Threads_NoSpanIsHadTwiceAndNoneIsLost) {
-  constexpr std::uint32_t kChunks = 6;
-  Small pool(kChunks);
-  for (std::uint32_t c = 0; c < kChunks; ++c) pool->add(c, c < 3 ? ChunkKind::kSlots : ChunkKind::kRuns, kNobody);
-  std::vector<unsigned> owner(std::size_t{kChunks} * kSpans);  // plain: a span had twice is a data race, too
-  std::atomic<bool> wrong{false};
-  const auto work = [&](unsigned me) {
-    std::mt19937 random(me);
-    for (int step = 0; step < 100'000; ++step) {
-      const unsigned n = 1 + random() % 5;
-      TakenSpans t;
-      unsigned got = n;
-      if (me == 1) {
-        const std::uint32_t c = pool->find_dirty(random() % kChunks);
-        if (c != Small::Type::kNoChunk) t.first = pool->take_dirty(c, n, got);
-      } else {
-        t = pool.take(random() % 2 == 0 ? ChunkKind::kSlots : ChunkKind::kRuns, n, 1U << random() % 3, random() % 2 == 0,
-                      me);
-      }
-      if (t.first == kNoSpan) continue;
-      for (unsigned i = 0; i < got; ++i) {
-        if (std::exchange(owner[t.first + i], me) != 0) wrong = true;
-      }
-      for (unsigned i = 0; i < got; ++i)
-        if (std::exchange(owner[t.first + i], 0U) != me) wrong = true;
-      if (me == 1)
-        pool->give_clean(t.first, got, static_cast<std::uint32_t>(step));
-      else
-        pool->give(t.first, got, true, static_cast<std::uint32_t>(step));
-    }
-  };
-  std::vector<std::thread> threads;
-  for (unsigned t = 1; t < 4; ++t) threads.emplace_back(work, t);
-  for (auto& thread : threads) thread.join();
-  EXPECT_FALSE(wrong);
-  EXPECT_TRUE(pool.check());
-  for (SpanIndex i = 0; i < owner.size(); ++i) EXPECT_TRUE(pool->is_free(i)) << i;
 }
 
 }  // namespace

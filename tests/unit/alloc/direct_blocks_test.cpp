@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <random>
-#include <set>
 #include <thread>
 #include <vector>
 
@@ -53,42 +52,7 @@ class TestBlocks {
   std::unique_ptr<Type> blocks_ = std::make_unique<Type>();
 };
 
-TEST(DirectBlocks, Table_GrowsAndEveryBlockIsFound) {
-  TestBlocks blocks;
-  std::vector<void*> all;
-  for (std::size_t i = 0; i < 1500; ++i) {
-    all.push_back(blocks.allocate((1 + i % 3) * kPage));
-    ASSERT_NE(all.back(), nullptr);
-    ASSERT_TRUE(i % 50 != 0 || blocks.check()) << i;
-  }
-  EXPECT_EQ(std::set<void*>(all.begin(), all.end()).size(), all.size());
-  for (std::size_t i = 0; i < all.size(); ++i) EXPECT_EQ(blocks->bytes_of(all[i]), (1 + i % 3) * kPage) << i;
-  std::shuffle(all.begin(), all.end(), std::mt19937(5));
-  for (void* block : all) blocks.free(block);
-  (void)blocks->drop_kept(blocks.now);
-  EXPECT_TRUE(blocks.check());
-  EXPECT_EQ(blocks.pages.mapped_bytes(), blocks->metadata_bytes()) << "former tables went back";
-}
-
 // ---- kept mappings ----------------------------------------------------------------------------------------------------
-
-TEST(DirectBlocks, Kept_LongerOne_IsTakenWholeOrInPart) {
-  TestBlocks blocks;
-  void* const in_use = blocks.allocate(64 * kMiB);  // so that much may be kept
-  auto* const kept = static_cast<char*>(blocks.allocate(4 * kMiB));
-  blocks.free(kept);
-  const auto maps = blocks.pages.calls(FakePages::kMap);
-  void* const third = blocks.allocate(kMiB + kPage);
-  EXPECT_EQ(third, kept) << "more than half of it would be wasted: only its front";
-  EXPECT_EQ(blocks->kept_bytes(), 3 * kMiB - kPage);
-  EXPECT_TRUE(blocks.check());
-  void* const rest = blocks.allocate(3 * kMiB / 2);
-  EXPECT_EQ(rest, kept + kMiB + kPage) << "whole";
-  EXPECT_FALSE(blocks->keeps_some());
-  EXPECT_EQ(blocks.pages.calls(FakePages::kMap), maps);
-  for (void* block : {third, rest, in_use}) blocks.free(block);
-  EXPECT_TRUE(blocks.check());
-}
 
 // Blocks in pieces of it would end elsewhere each time, until each of its pages was touched.
 TEST(DirectBlocks, Kept_ShorterThanAChunk_StaysWhole) {
@@ -135,55 +99,6 @@ TEST(DirectBlocks, Kept_ShorterOne_GrowsAndReadsAsZeroIfAsked) {
     blocks.free(in_use);
     EXPECT_TRUE(blocks.check());
   }
-}
-
-// As a program that decodes pictures: soon its pages come out of what it freed before, whatever their sizes.
-TEST(DirectBlocks, SizesThatVary_FewPagesComeFromTheSystem) {
-  TestBlocks blocks;
-  std::mt19937 random(42);
-  std::vector<void*> held(20);
-  std::uint64_t maps = 0;
-  for (int round = 0; round < 500; ++round) {
-    if (round == 100) maps = blocks.pages.calls(FakePages::kMap);
-    void*& place = held[random() % held.size()];
-    void* const fresh = blocks.allocate((5 + random() % 21) * 4 * kPage);
-    if (place != nullptr) blocks.free(place);
-    place = fresh;
-    EXPECT_LE(blocks.budget.excess(), 0);
-    blocks.now += 2;
-  }
-  EXPECT_LE(blocks.pages.calls(FakePages::kMap) - maps, 10U);
-  for (void* block : held)
-    if (block != nullptr) blocks.free(block);
-  EXPECT_TRUE(blocks.check());
-}
-
-TEST(DirectBlocks, Kept_TheLatestStay) {
-  TestBlocks blocks;
-  void* const early = blocks.allocate(kMiB / 2);
-  void* const late = blocks.allocate(kMiB * 3 / 4);
-  blocks.free(early);
-  blocks.free(late);
-  EXPECT_EQ(blocks->kept_bytes(), kMiB * 3 / 4);
-  EXPECT_EQ(blocks.allocate(kMiB * 3 / 4), late);
-  blocks.free(late);
-  void* const too_large = blocks.allocate(8 * kMiB, 4 * kMiB);
-  blocks.free(too_large);
-  EXPECT_EQ(blocks->kept_bytes(), kMiB * 3 / 4) << "ending it would not make room for so much";
-  EXPECT_TRUE(blocks.check());
-}
-
-TEST(DirectBlocks, Kept_NoMoreThanTheBudgetAllows) {
-  TestBlocks blocks;
-  std::vector<void*> all;
-  for (int i = 0; i < 30; ++i) all.push_back(blocks.allocate(kMiB / 4));
-  for (void* block : all) {
-    blocks.free(block);
-    EXPECT_LE(blocks.budget.excess(), 0);
-    EXPECT_TRUE(blocks.check());
-  }
-  EXPECT_GT(blocks->kept_bytes(), 0U);
-  EXPECT_LE(blocks->kept_bytes(), static_cast<std::uint64_t>(SmallConfig::kKeepBytes));
 }
 
 TEST(DirectBlocks, TryDropOneKept_TheOldestIfItIsOldEnough) {
@@ -338,66 +253,6 @@ TEST(DirectBlocks, SmallMappings_MadeByAdoptingOrShrinking_AreBounded) {
   }
   EXPECT_EQ(shrunk, kMost);
   EXPECT_TRUE(shrinking.check());
-}
-
-// ---- the system refuses -----------------------------------------------------------------------------------------------
-
-// A life in which every kind of call is made; frees everything. Returns the requests that were refused.
-unsigned live(TestBlocks& blocks) {
-  constexpr std::size_t kUnit = 8 * kPage;
-  unsigned refused = 0;
-  std::vector<Stamped> all;
-  for (unsigned i = 0; i < 40; ++i) {
-    const std::size_t bytes = (1 + i % 5) * kUnit;
-    void* const block = blocks.allocate(bytes, i % 7 == 0 ? 8 * kUnit : 1);
-    block == nullptr ? ++refused : (all.emplace_back(block, bytes, i + 1), 0U);
-    if (i % 3 == 0 && !all.empty()) {
-      EXPECT_TRUE(all.front().intact());
-      blocks.free(all.front().memory);
-      all.erase(all.begin());
-    }
-    if (i % 5 == 0 && i % 7 != 0 && !all.empty()) {
-      Stamped& b = all.back();
-      const std::size_t more = b.bytes + 4 * kUnit;
-      if (void* const moved = blocks->resize(b.memory, more); moved != nullptr) {
-        b.memory = static_cast<unsigned char*>(moved);
-        EXPECT_TRUE(b.intact());
-      } else {
-        ++refused;
-      }
-    }
-  }
-  EXPECT_TRUE(blocks->check_invariants());
-  void* const from = blocks.pages.map(kUnit);
-  if (from != nullptr) {
-    std::memset(from, 8, kUnit);
-    void* const block = blocks->adopt(from, kUnit, 2 * kUnit, blocks.now);
-    EXPECT_EQ(static_cast<unsigned char*>(block != nullptr ? block : from)[kUnit - 1], 8);
-    if (block != nullptr) blocks.free(block);
-  }
-  for (const Stamped& b : all) {
-    EXPECT_TRUE(b.intact());
-    blocks.free(b.memory);
-  }
-  (void)blocks->drop_kept(~std::uint64_t{0});
-  return refused;
-}
-
-TEST(DirectBlocks, EveryCallRefusedOnceOrForEver_NothingIsLost) {
-  for (const bool once : {true, false})
-    for (std::uint64_t k = 1;; k += once ? 1 : 1 + k / 8) {
-      TestBlocks blocks;
-      blocks.pages.fail(k, once ? k : FakePages::kNever);
-      (void)live(blocks);
-      ASSERT_EQ(blocks->live_bytes() + blocks->kept_bytes(), 0U) << k;
-      ASSERT_TRUE(blocks->check_invariants()) << k;
-      ASSERT_EQ(blocks.budget.footprint(), 0) << k;
-      const bool done = blocks.pages.counted() < k;
-      blocks.pages.heal();
-      ASSERT_EQ(live(blocks), 0U) << k << ": as good as new";
-      ASSERT_FALSE(testing::Test::HasFailure()) << "call " << k;
-      if (done) break;
-    }
 }
 
 // ---- threads ----------------------------------------------------------------------------------------------------------

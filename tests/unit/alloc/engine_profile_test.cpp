@@ -118,20 +118,6 @@ TEST_F(ProfileOfTheEngine, SmallAndLargeBlocks_AreInItWhileTheyAreInUse) {
   EXPECT_EQ(profile.at_peak[1'001], 50U) << "they were in use when most was";
 }
 
-// A slot that was sampled is so again when it is used again, in this thread and in others.
-TEST_F(ProfileOfTheEngine, PlacesUsedAgain_AreSampledAgain) {
-  ASSERT_TRUE(start_profile(1));
-  for (int round = 0; round < 3; ++round) {
-    std::thread([&] {
-      std::vector<void*> blocks;
-      for (int i = 0; i < 20; ++i) blocks.push_back(allocate(2'001));
-      EXPECT_EQ(written().in_use[2'001], 20U) << round;
-      for (void* const block : blocks) deallocate(block);
-      EXPECT_EQ(written().in_use[2'001], 0U) << round;
-    }).join();
-  }
-}
-
 TEST_F(ProfileOfTheEngine, ResizedBlock_IsInItOnceWithItsNewSize) {
   ASSERT_TRUE(start_profile(1));
   constexpr std::size_t kFirst = (std::size_t{5} << 20) + 3, kThen = (std::size_t{9} << 20) + 3;
@@ -256,29 +242,6 @@ TEST_F(ProfileOfTheEngine, FileThatCannotBeWritten_IsAnErrorAndNoSignal) {
   sigset_t blocked;
   ASSERT_EQ(::pthread_sigmask(SIG_BLOCK, nullptr, &blocked), 0);
   EXPECT_FALSE(::sigismember(&blocked, SIGPIPE) || ::sigismember(&blocked, SIGXFSZ));
-}
-
-TEST_F(ProfileOfTheEngine, ThreadThatWasCancelled_WritesTheProfileFirst) {
-  ASSERT_TRUE(start_profile(1));
-  static std::string file;
-  static std::atomic<bool> has_written;
-  file = at("heap");
-  has_written = false;
-  pthread_t thread;
-  ASSERT_EQ(::pthread_create(
-                &thread, nullptr,
-                [](void*) -> void* {
-                  ::pthread_cancel(::pthread_self());
-                  has_written = write_profile(file.c_str());
-                  ::pthread_testcancel();
-                  return nullptr;
-                },
-                nullptr),
-            0);
-  void* result = nullptr;
-  ASSERT_EQ(::pthread_join(thread, &result), 0);
-  EXPECT_EQ(result, PTHREAD_CANCELED);
-  EXPECT_TRUE(has_written);
 }
 
 // A slot of the pool takes the place of a mark that ends, not the bin's next one: a loop that keeps nothing leaves the bin

@@ -10,7 +10,6 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -26,6 +25,7 @@
 
 #include "freehold/alloc/engine_state.hpp"
 #include "freehold/os/threads.hpp"
+#include "tests/support/child.hpp"
 #include "tests/support/emulated.hpp"
 
 namespace freehold::alloc {
@@ -54,14 +54,7 @@ void in_a_thread(const std::function<void()>& work) { std::thread(work).join(); 
 
 // Whether the child of a fork finds that all is well.
 bool in_a_child(bool (*is_well)()) {
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::alarm(30);
-    ::_exit(is_well() ? 0 : 1);
-  }
-  int status = -1;
-  EXPECT_EQ(::waitpid(child, &status, 0), child);
-  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  return test::run_in_child([is_well] { return is_well() ? 0 : 1; }) == 0;
 }
 
 // While it lives the calling thread forks, as far as others can tell.
@@ -312,8 +305,6 @@ TEST_F(Engine, DestructorsOfAThreadWithoutItsCache_GetMemory) {
   EXPECT_EQ(refused, 0U);
   EXPECT_TRUE(g_core.check_invariants());
 }
-
-// ---- a system that refuses memory ---------------------------------------------------------------------------------------
 
 // ---- giving memory back -----------------------------------------------------------------------------------------------
 

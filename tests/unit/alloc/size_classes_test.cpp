@@ -20,15 +20,6 @@ TEST(SizeClasses, ClassOf_EverySize_IsTheSmallestThatHoldsIt) {
   }
 }
 
-TEST(SizeClasses, SlotBytes_IncreaseAndAreMultiplesOf16) {
-  for (const SizeClass c : AllClasses<C>{}) {
-    EXPECT_EQ(C::slot_bytes(c) % 16, 0U);
-    EXPECT_EQ(C::class_of(C::slot_bytes(c)), c);
-    EXPECT_TRUE(c == SizeClass{1} || C::slot_bytes(c) > C::slot_bytes(SizeClass{c.index() - 1}));
-  }
-  EXPECT_EQ(C::slot_bytes(SizeClass{C::kCount - 1}), C::kMaxBytes);
-}
-
 // The promise: at most 12.5% of a request above 128 bytes is added, 15 bytes below.
 TEST(SizeClasses, Waste_EverySize_WithinThePromise) {
   for (std::size_t bytes = 1; bytes <= C::kMaxBytes; ++bytes) {

@@ -10,7 +10,6 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
-#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -19,9 +18,9 @@
 
 #include "freehold/alloc/config.hpp"
 #include "freehold/alloc/core.hpp"
-#include "freehold/base/check.hpp"
 #include "freehold/os/pages.hpp"
 #include "freehold/sync/atomics.hpp"
+#include "tests/support/heap_errors.hpp"
 
 namespace freehold::test {
 
@@ -63,7 +62,6 @@ class FakePages {
   // Calls that succeeded.
   [[nodiscard]] const std::vector<Call>& purges() const { return log_[kPurge]; }
   [[nodiscard]] const std::vector<Call>& huge_advice() const { return log_[kAdviseHuge]; }
-  [[nodiscard]] const std::vector<Call>& populated() const { return log_[kPopulate]; }
   void forget_log() {
     for (auto& calls : log_) calls.clear();
   }
@@ -82,31 +80,15 @@ class FakePages {
     }
     return sum;
   }
-  // The next map() answers with a mapping here.
-  void next_map_at(void* address) { next_map_ = address; }
-  // Called before each of them; null: nothing is.
-  std::function<void()> before_map, before_map_at;
-  // Whether map_at() may have so many bytes; null: any.
-  std::function<bool(std::size_t)> allows_map_at;
-  // New mappings are locked in memory, as after mlockall().
-  void lock_memory() { locked_ = true; }
 
   void* place(unsigned attempt, std::size_t bytes, std::size_t alignment) noexcept {
     return allowed(kPlace) ? os::Pages::place(attempt, bytes, alignment) : nullptr;
   }
   bool map_at(void* address, std::size_t bytes) noexcept {
-    if (before_map_at) before_map_at();
-    if (allows_map_at && !allows_map_at(bytes)) {
-      errno = ENOMEM;
-      return false;
-    }
     return allowed(kMapAt) && os::Pages::map_at(address, bytes) && add(address, bytes) != nullptr;
   }
   void* map(std::size_t bytes) noexcept {
-    if (before_map) before_map();
     if (!allowed(kMap)) return nullptr;
-    void* const wanted = next_map_.exchange(nullptr);
-    if (wanted != nullptr) return os::Pages::map_at(wanted, bytes) ? add(wanted, bytes) : nullptr;
     return add(os::Pages::map(bytes), bytes);
   }
   bool unmap(void* address, std::size_t bytes) noexcept {
@@ -143,7 +125,7 @@ class FakePages {
     EXPECT_TRUE(is_ours(address, bytes)) << "naming what is not ours";
     (void)allowed(kName);
   }
-  bool is_locked(void*) noexcept { return locked_; }
+  bool is_locked(void*) noexcept { return false; }
   std::size_t address_limit() noexcept { return SIZE_MAX; }
   bool guard_at(void* address, std::size_t bytes) noexcept {
     const std::lock_guard guard(lock_);
@@ -211,29 +193,8 @@ class FakePages {
   std::atomic<std::uint64_t> counted_{0};
   std::uint64_t fail_first_ = kNever, fail_last_ = kNever;
   unsigned fail_kind_ = kKinds;
-  std::atomic<void*> next_map_{nullptr};
-  bool locked_ = false;
 };
 static_assert(os::PageSource<FakePages>);
-
-// HeapErrors that were reported while it lives; the operations go on without the culprit.
-class HeapErrors {
- public:
-  HeapErrors() : former_(base::set_fatal_handler(note)) { seen.clear(); }
-  ~HeapErrors() { base::set_fatal_handler(former_); }
-  HeapErrors(const HeapErrors&) = delete;
-  HeapErrors& operator=(const HeapErrors&) = delete;
-  struct Seen {
-    base::HeapError error;
-    const void* address;
-    bool operator==(const Seen&) const = default;
-  };
-  static inline std::vector<Seen> seen;
-
- private:
-  static void note(base::HeapError error, const void* address) { seen.push_back({error, address}); }
-  base::FatalHandler former_;
-};
 
 // Milliseconds, set by the test.
 struct FakeClock {

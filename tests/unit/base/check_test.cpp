@@ -23,7 +23,6 @@ struct Seen {
 };
 std::vector<Seen> g_seen;
 void note(HeapError error, const void* address) { g_seen.push_back({error, address}); }
-void note_and_forget(HeapError, const void*) {}
 
 constexpr HeapError kErrors[] = {HeapError::kDoubleFree,   HeapError::kForeignPointer, HeapError::kInteriorPointer,
                                  HeapError::kCorruption,   HeapError::kObjectsLive,    HeapError::kOtherFamily,
@@ -44,21 +43,12 @@ TEST(Fatal, WithHandler_HandlerSeesErrorAndAddressAndTheCallReturns) {
   }
 }
 
-TEST(Fatal, SetHandler_ReturnsTheFormerOne) {
-  const FatalHandler first = set_fatal_handler(note);
-  EXPECT_EQ(set_fatal_handler(note_and_forget), &note);
-  EXPECT_EQ(set_fatal_handler(nullptr), &note_and_forget);
-  EXPECT_EQ(set_fatal_handler(first), nullptr);
-}
-
 TEST(Fatal, Text_EveryErrorHasItsOwn) {
   std::set<std::string> texts;
   for (const HeapError error : kErrors) texts.insert(text(error));
   EXPECT_EQ(texts.size(), std::size(kErrors));
   EXPECT_STREQ(text(static_cast<HeapError>(200)), "unknown error");
 }
-
-using FatalDeathTest = testing::Test;
 
 void write_details(const void* context) {
   TextLine<40> line;

@@ -66,36 +66,6 @@ class CheckedBlocksTest : public testing::Test {
   Blocks blocks;
 };
 
-TEST_F(CheckedBlocksTest, BlockOfNoBytes_IsSealed) {
-  char* const p = allocate(0);
-  EXPECT_EQ(source->sealed, Source::kLargeBytes - Source::kPageBytes);
-  EXPECT_TRUE(blocks.is_sealed(p));
-  EXPECT_TRUE(blocks.report_access(p));
-  EXPECT_EQ(errors(), Errors{HeapError::kAccessBehind});
-  char* const q = allocate(0);
-  q[0] = 'x';
-  release(q);
-  EXPECT_EQ(errors(), Errors{HeapError::kWriteBehind}) << "no room for its pages";
-  release(p);
-  EXPECT_EQ(errors(), Errors{});
-}
-
-TEST_F(CheckedBlocksTest, Quarantine_HoldsTheOldestSoLong) {
-  Settings settings = usual();
-  settings.quarantine = 10 * 256;
-  settings.random = false;
-  begin(settings);
-  char* const first = allocate(100);
-  release(first);
-  for (int i = 0; i < 9; ++i) {
-    char* const p = allocate(100);
-    EXPECT_NE(p, first) << i;
-    release(p);
-  }
-  release(allocate(100));  // one too many: the oldest is let go
-  EXPECT_EQ(allocate(100), first);
-}
-
 // What threads left that ended makes room for those that free now.
 TEST_F(CheckedBlocksTest, QuarantineOfAThreadThatEnded_DoesNotStayFull) {
   Settings settings = usual();
@@ -122,17 +92,6 @@ TEST_F(CheckedBlocksTest, Exhausted_TheQuarantineIsGivenUpFirst) {
   for (unsigned i = 0; i < kSlots; ++i) EXPECT_NE(allocate(100), nullptr) << i;
   EXPECT_EQ(allocate(100), nullptr);
   EXPECT_EQ(errors(), Errors{});
-}
-
-TEST_F(CheckedBlocksTest, LargeBlockThatIsFreed_IsSealedUntilItIsReused) {
-  char* const p = allocate(50000);
-  EXPECT_EQ(p - source->large, static_cast<std::ptrdiff_t>(Source::kPageBytes)) << "a page of its own";
-  release(p);
-  EXPECT_EQ(source->sealed, Source::kLargeBytes - Source::kPageBytes);
-  release(p);
-  EXPECT_EQ(errors(), Errors{HeapError::kDoubleFree});
-  EXPECT_EQ(allocate(50000), p) << "the quarantine is given up for it";
-  EXPECT_EQ(source->sealed, 0U);
 }
 
 // A program that copies memory around a block does not make a block of it.

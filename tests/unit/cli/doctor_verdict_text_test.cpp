@@ -73,23 +73,6 @@ TEST(VerdictText, InterpreterLock_IsNamedOnlyWhereItIsSeen) {
   EXPECT_TRUE(has(verdict_text_of(d).headline, "taken at queue.hpp:33")) << verdict_text_of(d).headline;
 }
 
-TEST(VerdictText, Because_EndsWithWhatTheVerdictRestsOn) {
-  Diagnosis d = diagnosis_with(Cause::kOwnLock);
-  EXPECT_FALSE(has(joined(verdict_text_of(d).because), "times alone"));
-  d.verdict.rests_on = freehold::doctor::Basis::kTime;
-  EXPECT_EQ(verdict_text_of(d).because.back(), "This rests on measured times alone.");
-}
-
-TEST(VerdictText, InstructionsThatWereCounted_AreEvidence) {
-  Diagnosis d = diagnosis_with(Cause::kOwnSharing);
-  EXPECT_FALSE(has(joined(verdict_text_of(d).because), "nstructions"));
-  for (auto& cell : d.experiment.cells)
-    for (auto& trial : cell.trials) trial.instructions = cell.setting.cpus == 1 ? 1e9 : 1.25e9;
-  EXPECT_TRUE(has(joined(verdict_text_of(d).because),
-                  "Its instructions were counted: on 4 CPUs it executes 1.25 times as many as on 1 CPU."))
-      << joined(verdict_text_of(d).because);
-}
-
 TEST(VerdictText, Bound_SaysHowItWasFound) {
   Diagnosis d = diagnosis_with(Cause::kOwnLock);
   d.verdict.most_gain = Estimate{1, 1.1, 1.2};

@@ -19,16 +19,6 @@ Answer answer(const std::string& text, const MemoryDiagnosis& diagnosis = tests:
   return Condition("--fail-if", text, memory_words()).judge(memory_facts_of(json_of(diagnosis))).answer;
 }
 
-std::string refusal(const std::string& text) {
-  try {
-    const Condition condition("--fail-if", text, memory_words());
-  } catch (const Failure& failure) {
-    EXPECT_EQ(failure.exit_code(), kExitRefused);
-    return failure.what();
-  }
-  return "none";
-}
-
 TEST(MemoryCondition, Understood_AnsweredByTheLimits) {
   const std::vector<std::pair<std::string, Answer>> table{
       {"memory > 90M", Answer::kYes},  // 98 to 102 MiB
@@ -72,19 +62,6 @@ TEST(MemoryCondition, MeasuresThatDisagree_SharesAreUndecided) {
   EXPECT_EQ(answer("cause == leak", d), Answer::kUndecided);
   EXPECT_EQ(answer("cause == undecided", d), Answer::kYes);
   EXPECT_EQ(answer("memory > 90M", d), Answer::kYes) << "that was measured all the same";
-}
-
-TEST(MemoryCondition, NotUnderstood_OneLineWithWhatWouldBeRight) {
-  EXPECT_NE(refusal("memory > 90X").find("'X' behind the number: memory > 200M"), std::string::npos)
-      << refusal("memory > 90X");
-  EXPECT_NE(refusal("memory > 90MB").find("'MB' behind the number"), std::string::npos);
-  EXPECT_NE(refusal("memory > many").find("a number belongs behind memory"), std::string::npos);
-  EXPECT_NE(refusal("memory > -1").find("a number belongs behind memory"), std::string::npos);
-  EXPECT_NE(refusal("live > 60").find("is a share"), std::string::npos);
-  EXPECT_NE(refusal("saved > 10%").find("of which treatment?"), std::string::npos);
-  EXPECT_NE(refusal("cause == remote-frees").find("there are allocator, live, little"), std::string::npos)
-      << refusal("cause == remote-frees");
-  EXPECT_NE(refusal("allocator > 10%").find("'allocator' is not one of memory, peak, live"), std::string::npos);
 }
 
 }  // namespace

@@ -2,14 +2,11 @@
 // Private heaps in checked mode: this program runs with FREEHOLD_CHECK=1. (Each kind of misuse, as a process of its own:
 // tests/misuse/heap_program.cpp.)
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <memory>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -18,20 +15,18 @@
 #include "freehold/alloc/engine.hpp"
 #include "freehold/base/check.hpp"
 #include "freehold/check/settings.hpp"
-#include "freehold/heap/adapters.hpp"
 #include "freehold/heap/block_owners.hpp"
-#include "freehold/heap/heap_allocator.hpp"
-#include "freehold/heap/heap_resource.hpp"
-#include "freehold/heap/in_heap.hpp"
 #include "freehold/heap/owner_locked_heap.hpp"
 #include "freehold/heap/private_heap.hpp"
+#include "tests/support/child.hpp"
+#include "tests/support/heap_errors.hpp"
+#include "tests/support/heaps.hpp"
 
 namespace freehold::heap {
 namespace {
 
 using base::HeapError;
-
-std::vector<std::pair<HeapError, const void*>> g_errors;
+using test::HeapErrors, test::HeapName;
 
 void overwrite(void* at) {
   auto* const byte = static_cast<volatile unsigned char*>(at);
@@ -41,37 +36,21 @@ void overwrite(void* at) {
 template <class H>
 class CheckedHeaps : public testing::Test {
  protected:
-  CheckedHeaps()
-      : former_(base::set_fatal_handler([](HeapError error, const void* at) { g_errors.emplace_back(error, at); })) {
-    g_errors.clear();
-  }
-  ~CheckedHeaps() override { base::set_fatal_handler(former_); }
   void SetUp() override {
     ASSERT_TRUE(check::settings().on) << "the environment must have FREEHOLD_CHECK=1";
     if (base::kAddressSanitizer) GTEST_SKIP() << "AddressSanitizer looks at the blocks instead";
   }
   // Exactly this error was seen since the last call, and the heap goes on.
   void expect(HeapError error, const void* at) {
-    ASSERT_EQ(g_errors.size(), 1U);
-    EXPECT_EQ(base::text(g_errors[0].first), base::text(error));
-    EXPECT_EQ(g_errors[0].second, at);
-    g_errors.clear();
+    HeapErrors::expect(error, at);
     heap_.deallocate(heap_.allocate(48));
     heap_.check_invariants();
-    EXPECT_TRUE(g_errors.empty());
+    HeapErrors::expect_none();
   }
   [[nodiscard]] char* block_of(std::size_t bytes) { return static_cast<char*>(heap_.allocate(bytes)); }
 
+  HeapErrors errors_;
   H heap_, other_;
-
- private:
-  base::FatalHandler former_;
-};
-struct HeapName {
-  template <class H>
-  static std::string GetName(int) {
-    return std::is_same_v<H, PrivateHeap> ? "PrivateHeap" : "OwnerLockedHeap";
-  }
 };
 using Kinds = testing::Types<OwnerLockedHeap, PrivateHeap>;
 TYPED_TEST_SUITE(CheckedHeaps, Kinds, HeapName);
@@ -101,7 +80,7 @@ TYPED_TEST(CheckedHeaps, WhatIsNoBlockOfTheHeap_Foreign) {
   }
   alloc::deallocate(of_engine);
   this->other_.deallocate(of_another);
-  EXPECT_TRUE(g_errors.empty());
+  HeapErrors::expect_none();
 }
 
 TYPED_TEST(CheckedHeaps, FreedWithAnotherSizeOrAlignment_WrongSize) {
@@ -117,7 +96,7 @@ TYPED_TEST(CheckedHeaps, FreedWithAnotherSizeOrAlignment_WrongSize) {
   this->heap_.deallocate(none, 0);
   void* const aligned = this->heap_.allocate(100, 4096);
   this->heap_.deallocate(aligned, 100, 4096);
-  EXPECT_TRUE(g_errors.empty());
+  HeapErrors::expect_none();
 }
 
 TYPED_TEST(CheckedHeaps, OneByteBesideABlockIsWritten_SeenAtItsFreeAndOnDemand) {
@@ -134,7 +113,7 @@ TYPED_TEST(CheckedHeaps, OneByteBesideABlockIsWritten_SeenAtItsFreeAndOnDemand) 
     this->expect(HeapError::kWriteBefore, block);
     overwrite(block - 1);
     this->heap_.deallocate(block);
-    EXPECT_TRUE(g_errors.empty());
+    HeapErrors::expect_none();
   }
 }
 
@@ -159,7 +138,7 @@ TYPED_TEST(CheckedHeaps, CorrectUse_NothingIsSaidAndTheFiguresFit) {
   }
   EXPECT_EQ(this->heap_.stats().used_bytes, 0U);
   this->heap_.check_invariants();
-  EXPECT_TRUE(g_errors.empty());
+  HeapErrors::expect_none();
 }
 
 TYPED_TEST(CheckedHeaps, ALimit_CountsTheBytesThatWereAskedFor) {
@@ -171,27 +150,7 @@ TYPED_TEST(CheckedHeaps, ALimit_CountsTheBytesThatWereAskedFor) {
   heap.deallocate(block);
   EXPECT_TRUE(heap.reserve(1000));
   EXPECT_NE(heap.allocate(999), nullptr);
-  EXPECT_TRUE(g_errors.empty());
-}
-
-TYPED_TEST(CheckedHeaps, AdaptersAndObjects_NothingIsSaid) {
-  struct Node : InHeap<TypeParam> {
-    char bytes[40] = {};
-    virtual ~Node() = default;
-  };
-  delete new (this->heap_) Node;
-  {
-    HeapResource resource(this->heap_);
-    void* const block = resource.allocate(100, 64);
-    resource.deallocate(block, 100, 64);
-    std::vector<int, HeapAllocator<int, TypeParam>> numbers{HeapAllocator<int, TypeParam>(this->heap_)};
-    for (int i = 0; i < 1000; ++i) numbers.push_back(i);
-  }
-  {
-    auto array = make_unique<int[]>(this->heap_, 100);
-  }
-  EXPECT_EQ(this->heap_.stats().live_objects, 0U);
-  EXPECT_TRUE(g_errors.empty());
+  HeapErrors::expect_none();
 }
 
 class CheckedPrivateHeap : public CheckedHeaps<PrivateHeap> {};
@@ -202,14 +161,11 @@ TEST_F(CheckedPrivateHeap, ChildOfForkAmidOtherThreads_UsesTheHeap) {
     while (!stop) heap_.deallocate(heap_.allocate(64));
   });
   for (int i = 0; i < 20; ++i) {
-    const pid_t child = ::fork();
-    if (child == 0) {
+    const auto use_heap = [&] {
       heap_.deallocate(heap_.allocate(64));
-      ::_exit(g_errors.empty() ? 0 : 1);
-    }
-    int status = -1;
-    ASSERT_EQ(::waitpid(child, &status, 0), child);
-    EXPECT_EQ(status, 0);
+      return HeapErrors::seen.empty() ? 0 : 1;
+    };
+    EXPECT_EQ(test::run_in_child(use_heap), 0);
   }
   stop = true;
   busy.join();

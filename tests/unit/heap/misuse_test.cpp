@@ -10,62 +10,47 @@
 
 #include "freehold/base/check.hpp"
 #include "freehold/base/poison.hpp"
-#include "freehold/heap/in_heap.hpp"
 #include "freehold/heap/owner_locked_heap.hpp"
 #include "freehold/heap/private_heap.hpp"
+#include "tests/support/heap_errors.hpp"
+#include "tests/support/heaps.hpp"
 
 namespace freehold::heap {
 namespace {
 
 using base::HeapError;
-
-std::vector<std::pair<HeapError, const void*>> g_errors;
+using test::HeapErrors, test::HeapName;
 
 template <class H>
 class Misuse : public testing::Test {
  protected:
-  Misuse() : former_(base::set_fatal_handler([](HeapError error, const void* at) { g_errors.emplace_back(error, at); })) {
-    g_errors.clear();
-  }
-  ~Misuse() override { base::set_fatal_handler(former_); }
   void SetUp() override {
     if (!base::kChecked) GTEST_SKIP() << "only a checked build promises to see it";
   }
   // Exactly this error was seen since the last call, and the heap goes on.
   void expect(HeapError error, const void* at) {
-    ASSERT_EQ(g_errors.size(), 1U);
-    EXPECT_EQ(base::text(g_errors[0].first), base::text(error));
-    EXPECT_EQ(g_errors[0].second, at);
-    g_errors.clear();
+    HeapErrors::expect(error, at);
     const std::uint64_t before = heap_.stats().live_objects;
     void* const block = heap_.allocate(48);
     EXPECT_NE(block, nullptr);
     heap_.deallocate(block);
     EXPECT_EQ(heap_.stats().live_objects, before);
     heap_.check_invariants();
-    EXPECT_TRUE(g_errors.empty());
+    HeapErrors::expect_none();
   }
   [[nodiscard]] static std::byte* inside(void* block, std::size_t bytes) { return static_cast<std::byte*>(block) + bytes; }
 
+  HeapErrors errors_;
   H heap_, other_;
-
- private:
-  base::FatalHandler former_;
 };
 // For what every build sees.
 template <class H>
 class MisuseInAnyBuild : public Misuse<H> {
   void SetUp() override {}
 };
-struct MisuseName {
-  template <class H>
-  static std::string GetName(int) {
-    return std::is_same_v<H, PrivateHeap> ? "PrivateHeap" : "OwnerLockedHeap";
-  }
-};
 using Kinds = testing::Types<OwnerLockedHeap, PrivateHeap>;
-TYPED_TEST_SUITE(Misuse, Kinds, MisuseName);
-TYPED_TEST_SUITE(MisuseInAnyBuild, Kinds, MisuseName);
+TYPED_TEST_SUITE(Misuse, Kinds, HeapName);
+TYPED_TEST_SUITE(MisuseInAnyBuild, Kinds, HeapName);
 
 TYPED_TEST(MisuseInAnyBuild, TheMiddleOfALargeBlock_InteriorPointerAndTheBlockStays) {
   void* const block = this->heap_.allocate(60'000);
@@ -76,7 +61,7 @@ TYPED_TEST(MisuseInAnyBuild, TheMiddleOfALargeBlock_InteriorPointerAndTheBlockSt
   }
   this->heap_.deallocate(block);
   EXPECT_EQ(this->heap_.stats().large_blocks, 0U);
-  EXPECT_TRUE(g_errors.empty());
+  HeapErrors::expect_none();
 }
 
 TYPED_TEST(MisuseInAnyBuild, BlockOfAnotherHeap_ForeignPointerAndBothStay) {
@@ -91,7 +76,7 @@ TYPED_TEST(MisuseInAnyBuild, BlockOfAnotherHeap_ForeignPointerAndBothStay) {
     EXPECT_GE(this->heap_.usable_size(block), bytes);
     this->heap_.deallocate(block);
     this->other_.deallocate(warm);
-    EXPECT_TRUE(g_errors.empty());
+    HeapErrors::expect_none();
   }
 }
 
@@ -106,34 +91,6 @@ TYPED_TEST(Misuse, FreedTwice_DoubleFree) {
     this->expect(HeapError::kDoubleFree, block);
     this->heap_.deallocate(kept);
   }
-}
-
-TYPED_TEST(Misuse, IntoTheWrongHeap_ForeignPointer) {
-  for (const std::size_t bytes : {1U, 48U, 16'000U, 20'000U, 300'000U}) {
-    void* const block = this->heap_.allocate(bytes);
-    void* const warm = this->other_.allocate(bytes);
-    this->other_.deallocate(block);
-    this->expect(HeapError::kForeignPointer, block);
-    this->other_.deallocate(block, bytes);
-    this->expect(HeapError::kForeignPointer, block);
-    EXPECT_EQ(this->other_.usable_size(block), 0U);
-    this->expect(HeapError::kForeignPointer, block);
-    EXPECT_EQ(this->other_.reallocate(block, 100), nullptr);
-    this->expect(HeapError::kForeignPointer, block);
-    this->heap_.deallocate(block);
-    this->other_.deallocate(warm, bytes);
-    this->other_.check_invariants();
-    EXPECT_TRUE(g_errors.empty());
-  }
-}
-
-TYPED_TEST(Misuse, TheMiddleOfALargeBlock_InteriorPointer) {
-  void* const block = this->heap_.allocate(60'000);
-  this->heap_.deallocate(this->inside(block, 4096));
-  this->expect(HeapError::kInteriorPointer, this->inside(block, 4096));
-  this->heap_.deallocate(this->inside(block, 16), 60'000);
-  this->expect(HeapError::kInteriorPointer, this->inside(block, 16));
-  this->heap_.deallocate(block);
 }
 
 TYPED_TEST(Misuse, WrongSize_InteriorPointer) {
@@ -169,7 +126,7 @@ class Watched : public testing::Test {
   }
   H heap_;
 };
-TYPED_TEST_SUITE(Watched, Kinds, MisuseName);
+TYPED_TEST_SUITE(Watched, Kinds, HeapName);
 
 constexpr const char* kUsedLate = "AddressSanitizer: (use-after-poison|heap-use-after-free)";
 constexpr const char* kBeyond = "AddressSanitizer: (use-after-poison|heap-buffer-overflow)";

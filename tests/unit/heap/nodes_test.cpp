@@ -93,23 +93,6 @@ TEST(HeapOnNode, SystemRefuses_HeapWorks) {
   Machine::refuses = false;
 }
 
-// The system's own calls, on the nodes that there are.
-TEST(Nodes, BindToTheFirst_WorksOrIsRefusedWhole) {
-  EXPECT_GE(os::Nodes::count(), 1U);
-  constexpr std::size_t kBytes = 1 << 16;
-  auto* const memory = static_cast<char*>(std::aligned_alloc(kBytes, kBytes));
-  ASSERT_NE(memory, nullptr);
-  memory[0] = 7;
-  if (os::Nodes::bind(memory, kBytes, 0)) {
-    memory[kBytes - 1] = 8;
-    os::Nodes::unbind(memory, kBytes);
-    EXPECT_EQ(memory[0] + memory[kBytes - 1], 15);
-  }
-  EXPECT_FALSE(os::Nodes::bind(memory, kBytes, 100'000));
-  EXPECT_TRUE(os::Nodes::bind(memory, 100, 0)) << "not a page";
-  std::free(memory);
-}
-
 // The kernel's answer for each page around a range that neither begins nor ends with one.
 TEST(HeapOnNode, BoundMemory_WholePagesAndNoneOfTheNeighbours) {
   const std::size_t page = os::page_bytes();
@@ -131,17 +114,6 @@ TEST(HeapOnNode, BoundMemory_WholePagesAndNoneOfTheNeighbours) {
   os::Nodes::unbind(memory + 100, 4 * page);
   for (std::size_t number = 0; number < 5; ++number) EXPECT_EQ(policy_of(number), MPOL_DEFAULT) << number;
   std::free(memory);
-}
-
-TEST(HeapOnNode, RealHeaps_Work) {
-  HeapOptions options;
-  options.node = 0;
-  PrivateHeap shared(options);
-  OwnerLockedHeap locked(options);
-  for (int i = 0; i < 1'000; ++i) {
-    ASSERT_NE(shared.allocate(100), nullptr);
-    ASSERT_NE(locked.allocate(100), nullptr);
-  }
 }
 
 }  // namespace

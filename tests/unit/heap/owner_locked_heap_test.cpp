@@ -62,17 +62,6 @@ TEST(OwnerLockedHeap, OtherClassesLive_TheyAreLeftAlone) {
   heap.check_invariants();
   for (unsigned i = 0; i < 1000; ++i) EXPECT_EQ(std::count(others[i], others[i] + 200, static_cast<unsigned char>(i)), 200);
 }
-// The pair that comes and goes takes the short way.
-TEST(OwnerLockedHeap, OneObjectComesAndGoes_TheSamePlaceEachTime) {
-  heap::OwnerLockedHeap heap;
-  void* const place = heap.allocate(kBytes, 8);
-  heap.deallocate(place, kBytes, 8);
-  for (unsigned i = 0; i < 100'000; ++i) {
-    void* const block = heap.allocate(kBytes, 8);
-    ASSERT_EQ(block, place);
-    heap.deallocate(block, kBytes, 8);
-  }
-}
 
 }  // namespace
 }  // namespace freehold

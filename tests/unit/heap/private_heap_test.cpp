@@ -3,28 +3,23 @@
 #include "freehold/heap/private_heap.hpp"
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
-#include <csetjmp>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <deque>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "freehold/os/cpu.hpp"
+#include "tests/support/child.hpp"
 #include "tests/support/heaps.hpp"
 #include "tests/support/pattern.hpp"
-#include "tests/unit/hooked_atomics.hpp"
 
 namespace freehold::heap {
 namespace {
@@ -288,17 +283,6 @@ TEST(Registry, HeapsComeAndGo_ThoseThatLiveAreReportedYoungestFirst) {
   EXPECT_EQ(names(), Names({"third:2", "first:1"}));
 }
 
-int exit_code_of(pid_t child) {
-  int status = -1;
-  for (int i = 0; i < 20'000; ++i) {
-    if (waitpid(child, &status, WNOHANG) == child) return WIFEXITED(status) ? WEXITSTATUS(status) : 100 + WTERMSIG(status);
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  kill(child, SIGKILL);
-  waitpid(child, &status, 0);
-  return -1;
-}
-
 TEST(PrivateHeap, ForkWhileThreadsAllocate_ChildUsesTheHeap) {
   PrivateHeap heap;
   std::atomic<bool> done{false};
@@ -322,8 +306,7 @@ TEST(PrivateHeap, ForkWhileThreadsAllocate_ChildUsesTheHeap) {
       for (void* block : blocks) heap.deallocate(block);
     });
   for (int i = 0; i < 15; ++i) {
-    const pid_t child = fork();
-    if (child == 0) {
+    const auto use_heap = [&] {
       bool good = intact(kept, 300, 77);
       heap.check_invariants();
       for (std::size_t n = 0; n < 2000; ++n) {
@@ -341,30 +324,22 @@ TEST(PrivateHeap, ForkWhileThreadsAllocate_ChildUsesTheHeap) {
       }
       heap.release_all();
       good &= heap.stats().live_objects == 0;
-      _exit(good ? 0 : 1);
-    }
-    ASSERT_GT(child, 0);
-    EXPECT_EQ(exit_code_of(child), 0) << "-1: it hung";
+      return good ? 0 : 1;
+    };
+    EXPECT_EQ(test::run_in_child(use_heap), 0) << "-14: it hung";
     if (HasFailure()) break;
   }
   done = true;
 }
 
-// A thread that is preempted within the heap, and does not run for a while, holds up nobody but those of its shard.
-// One thread plays two, and says which one it is; who waits for the other in vain gives up.
-struct TwoThreads : test::HookedAtomics {
-  static inline unsigned who = 0, yields = 0;
-  static inline std::jmp_buf leave;
-  enum Left : int { kNotYet, kForked, kHung };
-
+// One thread plays two, and says which one it is.
+struct TwoThreads : sync::NativeAtomics {
+  static inline unsigned who = 0;
   static std::uint32_t thread_number() noexcept { return who; }
   template <class T>
   static T& per_thread() noexcept {
     static T objects[2];
     return objects[who];
-  }
-  static void yield() noexcept {
-    if (++yields > 1000) std::longjmp(leave, kHung);
   }
 };
 struct Unregistered {
@@ -405,25 +380,6 @@ void expect_large_block_shrinks() {
 }
 TEST(PrivateHeap, LargeBlockShrinksToAFraction_ItsMemoryGoesBack) { expect_large_block_shrinks<PrivateHeap>(); }
 TEST(OwnerLockedHeap, LargeBlockShrinksToAFraction_ItsMemoryGoesBack) { expect_large_block_shrinks<OwnerLockedHeap>(); }
-
-TEST(PrivateHeap, MoreThreadsThanCpus_HardlyEverMeet) {
-  PrivateHeap heap;
-  constexpr unsigned kThreads = 8, kRounds = 40, kBlocks = 1'000;
-  std::vector<std::thread> threads;
-  for (unsigned t = 0; t < kThreads; ++t) {
-    threads.emplace_back([&heap] {
-      std::vector<void*> blocks(kBlocks);
-      for (unsigned round = 0; round < kRounds; ++round) {
-        for (void*& block : blocks) block = heap.allocate(48);
-        for (void* const block : blocks) heap.deallocate(block, 48);
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_LT(heap.conflicts(), 2 * kThreads * kRounds * kBlocks / 50);
-  EXPECT_EQ(heap.stats().live_objects, 0U);
-  heap.check_invariants();
-}
 
 }  // namespace
 }  // namespace freehold::heap

@@ -123,27 +123,5 @@ TEST(ArticlesFindings, Article4AsWritten_EveryClaimReproduced) {
     EXPECT_EQ(claim_of(findings, id).verdict, Verdict::kReproduced) << id << ' ' << claim_of(findings, id).figure;
 }
 
-TEST(ArticlesFindings, Article4NothingChangesAnything_GainsAndLossesRefuted) {
-  const Findings findings = findings_of(scaling_with(Figures{}, 4));
-  for (const char* id : {"six-threads", "object-heap-faster", "one-cpu-allocate"})
-    EXPECT_EQ(claim_of(findings, id).verdict, Verdict::kRefuted) << id << ' ' << claim_of(findings, id).figure;
-  EXPECT_EQ(claim_of(findings, "document-time").verdict, Verdict::kReproduced);
-  EXPECT_EQ(claim_of(findings, "one-cpu-compute").verdict, Verdict::kReproduced);
-}
-
-TEST(ArticlesFindings, Interrupted_WhatIsMissingIsNotMeasured) {
-  Results results = results_with(as_in_the_articles());
-  results.complete = false;
-  results.timers.reset();
-  for (pools::Series& series : results.crc->series) series.samples.clear();
-  const Findings findings = findings_of(results);
-  for (const Claim& claim : findings.claims) {
-    EXPECT_NE(claim.article, 3u);
-    if (claim.article != 1) continue;
-    EXPECT_TRUE(claim.verdict == Verdict::kNotMeasured || claim.verdict == Verdict::kNotTestable) << claim.id;
-  }
-  EXPECT_NE(table_of(results, findings).find("Interrupted"), std::string::npos);
-}
-
 }  // namespace
 }  // namespace freehold::cli::articles

@@ -40,18 +40,6 @@ std::vector<void*> free_slots_after_preparing(const Job& job) {
   return free;
 }
 
-// Pools that write links into their slots would have warm ones otherwise, and all others cold ones.
-TEST(PoolsContext, Prepared_EverySlotWasWritten) {
-  for (const Context context : kContexts) {
-    const Job job = job_with(Trial::kLong, context);
-    const pool::PoolShape shape = shape_of(job);
-    Stack pool(shape);
-    prepare(pool, job, shape.slots);
-    std::size_t unwritten = 0;
-    while (void* const slot = pool.acquire()) unwritten += has_stamp(slot, 0) ? 1 : 0;
-    EXPECT_EQ(unwritten, 0u) << name_of(context);
-  }
-}
 TEST(PoolsContext, Free_IsWhatTheContextSays) {
   for (const Context context : kContexts) {
     const Job job = job_with(Trial::kLong, context);
@@ -97,22 +85,6 @@ TEST(PoolsLoops, EveryTest_DoesItsOperationsAndFindsNothingWrong) {
     else
       EXPECT_EQ(report.operations, 5000u * threads) << name_of(test);
   }
-}
-
-TEST(PoolsLoops, TooSlow_EndsEarly) {
-  struct Slow : Stack {
-    using Stack::Stack;
-    void* acquire() noexcept {
-      std::this_thread::sleep_for(std::chrono::microseconds(2));
-      return Stack::acquire();
-    }
-  };
-  Job job = job_with(Trial::kRing, Context::kFresh, 2);
-  job.operations = 20 * kBlock;
-  job.milliseconds = 1;
-  const Report report = run<Slow>(job);
-  EXPECT_LT(report.operations, job.operations);
-  EXPECT_GE(report.operations, kBlock);
 }
 
 // Hands the same slot out again and again.

@@ -79,16 +79,5 @@ TEST(TimersLoops, Defects_AreNoticed) {
   EXPECT_EQ(run_on<Defective<Defect::kForgetsToSet>>(job_with(Trial::kRearm)).group.correct, 0u);
 }
 
-TEST(TimersBackground, EachLoad_IsAtWorkFromTheBeginning) {
-  for (const Load load : {Load::kBusy, Load::kHeap}) {
-    const Background background(load, 3);
-    const std::uint64_t before = background.operations();
-    EXPECT_GT(before, 0u);
-    background.wait_for_each();
-    EXPECT_GE(background.operations(), before + 3);
-  }
-  EXPECT_EQ(Background(Load::kAlone, 3).operations(), 0u);
-}
-
 }  // namespace
 }  // namespace freehold::cli::timers

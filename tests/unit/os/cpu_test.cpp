@@ -4,15 +4,17 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "freehold/os/memory_limit.hpp"
+#include "tests/support/child.hpp"
 
 namespace freehold::os {
 namespace {
@@ -40,62 +42,56 @@ class CgroupQuota : public testing::Test {
   std::filesystem::path root_;
 };
 
-TEST_F(CgroupQuota, V2Quota_RoundedUp) {
-  for (const auto& [text, cpus] : {std::pair{"200000 100000\n", 2U},
-                                   {"150000 100000\n", 2U},
-                                   {"1000 100000\n", 1U},
-                                   {"250000 50000", 5U},
-                                   {"400000 100000 \n", 4U}}) {
-    write("a/cpu.max", text);
-    EXPECT_EQ(quota("0::/a\n"), cpus) << text;
-  }
-}
-
-TEST_F(CgroupQuota, V2Ancestors_TheSmallestCounts) {
-  write("cpu.max", "900000 100000\n");
-  write("a/cpu.max", "300000 100000\n");
-  write("a/b/cpu.max", "max 100000\n");
-  write("a/b/c/cpu.max", "700000 100000\n");
-  EXPECT_EQ(quota("0::/a/b/c\n"), 3U);
-  EXPECT_EQ(quota("0::/a/b/c"), 3U) << "no newline at the end";
-}
-
-TEST_F(CgroupQuota, V2Nonsense_None) {
-  for (const char* text : {"", "\n", "abc", "100000", "100000 0\n", "-1 100000\n", "max"}) {
-    write("a/cpu.max", text);
-    EXPECT_EQ(quota("0::/a\n"), 0U) << text;
-  }
-}
-
-TEST_F(CgroupQuota, V1Quota_RoundedUp) {
-  write("cpu/a/cpu.cfs_quota_us", "250000\n");
-  write("cpu/a/cpu.cfs_period_us", "100000\n");
-  for (const char* controllers : {"cpu", "cpu,cpuacct", "cpuacct,cpu", "x,cpu,y"})
-    EXPECT_EQ(quota("5:memory:/b\n4:" + std::string(controllers) + ":/a\n1:name=systemd:/c\n"), 3U) << controllers;
-}
-
-TEST_F(CgroupQuota, V1InAContainer_TheMountedRootCounts) {
-  write("cpu/cpu.cfs_quota_us", "100000\n");
-  write("cpu/cpu.cfs_period_us", "100000\n");
-  EXPECT_EQ(quota("4:cpu,cpuacct:/docker/0123456789abcdef\n"), 1U);
-}
-
-TEST_F(CgroupQuota, V1ManyLongLines_TheCpuLineIsFoundAtTheEnd) {
+TEST_F(CgroupQuota, OfEitherVersion_TheSmallestRoundedUp) {
   const std::string pod = "/kubepods/burstable/pod" + std::string(36, 'a') + "/" + std::string(64, 'b');
-  write("cpu" + pod + "/cpu.cfs_quota_us", "200000");
-  write("cpu" + pod + "/cpu.cfs_period_us", "100000");
-  std::string self;
-  for (int i = 13; i > 1; --i) self += std::to_string(i) + ":controller" + std::to_string(i) + ":" + pod + "\n";
-  EXPECT_EQ(quota(self + "1:cpu,cpuacct:" + pod + "\n"), 2U);
+  std::string long_lines;
+  for (int i = 13; i > 1; --i) long_lines += std::to_string(i) + ":controller" + std::to_string(i) + ":" + pod + "\n";
+  const std::pair<std::string, std::string> v1[] = {{"cpu/a/cpu.cfs_quota_us", "250000\n"},
+                                                    {"cpu/a/cpu.cfs_period_us", "100000\n"}};
+  using Files = std::vector<std::pair<std::string, std::string>>;
+  struct Case {
+    Files files;
+    std::string self;
+    unsigned cpus;
+  };
+  const Case cases[] = {
+      {{{"a/cpu.max", "200000 100000\n"}}, "0::/a\n", 2},
+      {{{"a/cpu.max", "150000 100000\n"}}, "0::/a\n", 2},
+      {{{"a/cpu.max", "1000 100000\n"}}, "0::/a\n", 1},
+      {{{"a/cpu.max", "250000 50000"}}, "0::/a\n", 5},
+      {{{"a/cpu.max", "400000 100000 \n"}}, "0::/a\n", 4},
+      {{{"cpu.max", "900000 100000\n"},
+        {"a/cpu.max", "300000 100000\n"},
+        {"a/b/cpu.max", "max 100000\n"},
+        {"a/b/c/cpu.max", "700000 100000\n"}},
+       "0::/a/b/c",  // no newline at the end
+       3},
+      {{v1[0], v1[1]}, "5:memory:/b\n4:cpu:/a\n1:name=systemd:/c\n", 3},
+      {{v1[0], v1[1]}, "5:memory:/b\n4:cpu,cpuacct:/a\n", 3},
+      {{v1[0], v1[1]}, "4:cpuacct,cpu:/a\n", 3},
+      {{v1[0], v1[1]}, "4:x,cpu,y:/a\n", 3},
+      {{v1[0], v1[1]}, "0::/a\n4:cpu,cpuacct:/a\n", 3},                                // both, and version 2 has none
+      {{{"cpu/cpu.cfs_quota_us", "100000\n"}, {"cpu/cpu.cfs_period_us", "100000\n"}},  // a container: the mounted root
+       "4:cpu,cpuacct:/docker/0123456789abcdef\n",
+       1},
+      {{{"cpu" + pod + "/cpu.cfs_quota_us", "200000"}, {"cpu" + pod + "/cpu.cfs_period_us", "100000"}},
+       long_lines + "1:cpu,cpuacct:" + pod + "\n",
+       2},
+      {{}, "0::/" + std::string(3000, 'x') + "\n", 0},  // no overrun
+      {{{"a/cpu.max", ""}}, "0::/a\n", 0},
+      {{{"a/cpu.max", "\n"}}, "0::/a\n", 0},
+      {{{"a/cpu.max", "abc"}}, "0::/a\n", 0},
+      {{{"a/cpu.max", "100000"}}, "0::/a\n", 0},
+      {{{"a/cpu.max", "100000 0\n"}}, "0::/a\n", 0},
+      {{{"a/cpu.max", "-1 100000\n"}}, "0::/a\n", 0},
+      {{{"a/cpu.max", "max"}}, "0::/a\n", 0},
+  };
+  for (const auto& [files, self, cpus] : cases) {
+    std::filesystem::remove_all(root_);
+    for (const auto& [path, text] : files) write(path, text);
+    EXPECT_EQ(quota(self), cpus) << self << (files.empty() ? "" : files[0].second);
+  }
 }
-
-TEST_F(CgroupQuota, Hybrid_V2LineWithoutQuota_V1Counts) {
-  write("cpu/a/cpu.cfs_quota_us", "400000\n");
-  write("cpu/a/cpu.cfs_period_us", "100000\n");
-  EXPECT_EQ(quota("0::/a\n4:cpu,cpuacct:/a\n"), 4U);
-}
-
-TEST_F(CgroupQuota, PathTooLong_NoneAndNoOverrun) { EXPECT_EQ(quota("0::/" + std::string(3000, 'x') + "\n"), 0U); }
 
 TEST_F(CgroupQuota, PossibleCpus_IsOneMoreThanTheHighestNumber) {
   for (const auto& [text, cpus] :
@@ -106,7 +102,6 @@ TEST_F(CgroupQuota, PossibleCpus_IsOneMoreThanTheHighestNumber) {
   EXPECT_EQ(possible_cpus((root_ / "missing").c_str()), 0U);
 }
 
-// In a child, since the mask stays.
 // ---- limits of memory -------------------------------------------------------------------------------------------------
 
 class CgroupMemory : public CgroupQuota {
@@ -186,22 +181,18 @@ TEST_F(CgroupMemory, DescriptorsClosedAndTaken_NothingIsReadFromThem) {
 }
 
 TEST(UsableCpus, AffinityToOneCpu_IsOne) {
-  const pid_t child = ::fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
-    cpu_set_t mask;
-    ::sched_getaffinity(0, sizeof mask, &mask);
-    int cpu = 0;
-    while (!CPU_ISSET(cpu, &mask)) ++cpu;
-    CPU_ZERO(&mask);
-    CPU_SET(cpu, &mask);
-    if (::sched_setaffinity(0, sizeof mask, &mask) != 0) ::_exit(2);
-    const CpuCount count = usable_cpus();
-    ::_exit(count.cpus == 1 && std::string(count.source) == "affinity" ? 0 : 1);
-  }
-  int status = 0;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0);
+  EXPECT_EQ(test::run_in_child([] {
+              cpu_set_t mask;
+              ::sched_getaffinity(0, sizeof mask, &mask);
+              int cpu = 0;
+              while (!CPU_ISSET(cpu, &mask)) ++cpu;
+              CPU_ZERO(&mask);
+              CPU_SET(cpu, &mask);
+              if (::sched_setaffinity(0, sizeof mask, &mask) != 0) return 2;
+              const CpuCount count = usable_cpus();
+              return count.cpus == 1 && std::string(count.source) == "affinity" ? 0 : 1;
+            }),
+            0);
 }
 
 TEST(HasAvx2, AgreesWithTheCompilersRuntime) {

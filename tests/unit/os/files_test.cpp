@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -16,6 +15,7 @@
 #include "freehold/os/mapped_file.hpp"
 #include "freehold/os/memory_file.hpp"
 #include "freehold/os/pages.hpp"
+#include "tests/support/child.hpp"
 #include "tests/support/emulated.hpp"
 
 namespace freehold::os {
@@ -25,15 +25,11 @@ const std::size_t kPage = page_bytes();
 
 // The signal that ended a child which ran `act`; 0: it ended by itself.
 int signal_of_child(const std::function<void()>& act) {
-  const pid_t pid = ::fork();
-  if (pid == 0) {
+  return -test::run_in_child([&act] {
     ::signal(SIGSEGV, SIG_DFL);  // not a sanitizer's report
     act();
-    ::_exit(0);
-  }
-  int status = 0;
-  EXPECT_EQ(::waitpid(pid, &status, 0), pid);
-  return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    return 0;
+  });
 }
 
 class MemoryFile : public testing::Test {

@@ -9,7 +9,6 @@
 #include <link.h>
 #include <setjmp.h>
 #include <signal.h>
-#include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -23,6 +22,7 @@
 #include <vector>
 
 #include "freehold/os/call_stack.hpp"
+#include "tests/support/child.hpp"
 
 namespace freehold::os {
 namespace frame_rules_test {
@@ -185,15 +185,12 @@ TEST_F(FrameRulesOfStacks, RandomProgramInThreadsAndForks_EveryStackIsTheUnwinde
       }
     });
   for (unsigned seed = 1; seed <= 10; ++seed) {
-    const pid_t child = ::fork();
-    if (child == 0) {
+    const auto look = [seed] {
       RandomProgram program(seed);
       program.run(12);
-      ::_exit(program.wrong() == 0 ? 0 : 1);
-    }
-    int status = -1;
-    ASSERT_EQ(::waitpid(child, &status, 0), child);
-    EXPECT_EQ(status, 0);
+      return program.wrong() == 0 ? 0 : 1;
+    };
+    EXPECT_EQ(test::run_in_child(look), 0);
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(wrong, 0U);

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "freehold/os/pages.hpp"
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,6 +15,7 @@
 #include <string>
 
 #include "freehold/base/bits.hpp"
+#include "tests/support/child.hpp"
 #include "tests/support/emulated.hpp"
 
 namespace freehold::os {
@@ -84,11 +83,7 @@ TEST(Pages, GuardAt_NoAccessAndNothingElseThere) {
   const Range r(place, kPage);
   EXPECT_FALSE(Pages::map_at(place, kPage));
   EXPECT_FALSE(Pages::guard_at(place, kPage)) << "something is there";
-  int ends[2];
-  ASSERT_EQ(::pipe(ends), 0);
-  EXPECT_EQ(::write(ends[1], place, 1), -1) << "readable";
-  ::close(ends[0]);
-  ::close(ends[1]);
+  EXPECT_FALSE(readable(place));
 }
 
 TEST(Pages, MapAt_Occupied_FailsAndReplacesNothing) {
@@ -212,27 +207,22 @@ TEST(Pages, IsLocked_LockedAloneAndErrnoStays) {
 
 // ---- the machine ------------------------------------------------------------------------------------------------------
 
-// In a child, since limits stay.
 TEST(AddressSpaceLimit, TheSmallerLimit_Decides) {
   FREEHOLD_SKIP_IF_EMULATED("limits of memory are not set");
-  const pid_t child = ::fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
+  const int result = test::run_in_child([] {
     rlimit as{}, data{};
     ::getrlimit(RLIMIT_AS, &as);
     ::getrlimit(RLIMIT_DATA, &data);
     as.rlim_cur = std::size_t{1} << 45;
     data.rlim_cur = std::size_t{1} << 44;
-    if (::setrlimit(RLIMIT_AS, &as) != 0 || ::setrlimit(RLIMIT_DATA, &data) != 0) ::_exit(2);
-    if (Pages::address_limit() != std::size_t{1} << 44) ::_exit(1);
+    if (::setrlimit(RLIMIT_AS, &as) != 0 || ::setrlimit(RLIMIT_DATA, &data) != 0) return 2;
+    if (Pages::address_limit() != std::size_t{1} << 44) return 1;
     as.rlim_cur = std::size_t{1} << 43;
-    if (::setrlimit(RLIMIT_AS, &as) != 0) ::_exit(2);
-    ::_exit(Pages::address_limit() == std::size_t{1} << 43 ? 0 : 1);
-  }
-  int status = 0;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 2) GTEST_SKIP() << "limits cannot be set here";
-  EXPECT_EQ(status, 0);
+    if (::setrlimit(RLIMIT_AS, &as) != 0) return 2;
+    return Pages::address_limit() == std::size_t{1} << 43 ? 0 : 1;
+  });
+  if (result == 2) GTEST_SKIP() << "limits cannot be set here";
+  EXPECT_EQ(result, 0);
 }
 
 }  // namespace

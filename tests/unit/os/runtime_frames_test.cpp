@@ -279,25 +279,6 @@ TEST_F(RuntimeCode, FramePointerLeadsToAFunctionAtTheStacksEnd_NothingBehindItIs
   }
 }
 
-// Frames that are none, by turns of both kinds, as long as there is stack: each is less than 64 KiB above the one before.
-TEST_F(RuntimeCode, FramesThatAreNone_EndWhereTheStackDoes) {
-  OwnStack own;
-  g_frame = reinterpret_cast<std::uintptr_t*>(own.end()) - kPage / 8;
-  own.run(
-      [] {
-        constexpr unsigned kWords = kPage / 8;
-        for (unsigned i = 0; i < kWords; i += 2) {
-          g_frame[i] = reinterpret_cast<std::uintptr_t>(g_frame + i + 16);
-          g_frame[i + 1] =
-              reinterpret_cast<std::uintptr_t>(i % 8 == 0 ? frames_by_frame_pointer_called : frames_by_small_frame_called);
-        }
-        const Code code = with_frame_pointer(reinterpret_cast<std::uintptr_t>(g_frame), captures);
-        Stack stack;
-        outer(code.function(), stack);
-        EXPECT_GE(stack.count, 4U);
-      },
-      kPage);
-}
 #endif
 
 }  // namespace

@@ -9,34 +9,20 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <string>
 
+#include "tests/support/child.hpp"
 #include "tests/support/emulated.hpp"
 
 namespace freehold::os {
 namespace {
 
 constexpr int kNone = 77;  // the kernel has no such thing
-
-// What a child returns that is confined by `act`.
-int in_a_child(const std::function<int()>& act) {
-  const pid_t pid = ::fork();
-  if (pid == 0) {
-    ::alarm(60);
-    ::_exit(act());
-  }
-  int status = -1;
-  EXPECT_EQ(::waitpid(pid, &status, 0), pid);
-  EXPECT_TRUE(WIFEXITED(status)) << status;
-  return WEXITSTATUS(status);
-}
 
 // 0, or the error of opening.
 int error_of_opening(const std::string& path, int how) {
@@ -61,7 +47,7 @@ class FileRulesTest : public testing::Test {
 
 TEST_F(FileRulesTest, Enforced_OnlyWhatIsAllowedIsLeft) {
   FREEHOLD_SKIP_IF_EMULATED("QEMU knows no Landlock");
-  const int result = in_a_child([this] {
+  const int result = test::run_in_child([this] {
     FileRules rules;
     if (forbid_new_privileges() != 0) return 1;
     if (rules.allow(at("readable").c_str(), FileAccess::kRead) != 0) return errno == EOPNOTSUPP ? kNone : 2;
@@ -95,12 +81,12 @@ TEST_F(FileRulesTest, PathBelowAFile_IsRefused) {
 TEST_F(FileRulesTest, NotAllowedToEnforce_IsAnError) {
   FREEHOLD_SKIP_IF_EMULATED("QEMU knows no Landlock");
   if (::geteuid() == 0) GTEST_SKIP() << "root may enforce rules without giving up privileges";
-  EXPECT_EQ(in_a_child([] { return FileRules().enforce() != 0 ? 0 : 1; }), 0);
+  EXPECT_EQ(test::run_in_child([] { return FileRules().enforce() != 0 ? 0 : 1; }), 0);
 }
 
 // As on a kernel without Landlock: here the rules' descriptor is refused.
 TEST(FileRules, CannotBeMade_AreNotSaidToBeInForce) {
-  EXPECT_EQ(in_a_child([] {
+  EXPECT_EQ(test::run_in_child([] {
               const rlimit none{};
               if (::setrlimit(RLIMIT_NOFILE, &none) != 0) return 2;
               FileRules rules;
@@ -113,9 +99,9 @@ TEST(FileRules, CannotBeMade_AreNotSaidToBeInForce) {
 TEST(RefuseSockets, NoneCanBeMadeAndOtherCallsWork) {
   FREEHOLD_SKIP_IF_EMULATED("QEMU refuses seccomp");
 #if !defined(__x86_64__)
-  EXPECT_EQ(in_a_child([] { return refuse_sockets() == ENOSYS ? 0 : 1; }), 0);
+  EXPECT_EQ(test::run_in_child([] { return refuse_sockets() == ENOSYS ? 0 : 1; }), 0);
 #else
-  EXPECT_EQ(in_a_child([] {
+  EXPECT_EQ(test::run_in_child([] {
               if (forbid_new_privileges() != 0) return 1;
               const int before = ::socket(AF_UNIX, SOCK_STREAM, 0);
               if (before < 0) return 2;
@@ -126,10 +112,8 @@ TEST(RefuseSockets, NoneCanBeMadeAndOtherCallsWork) {
               if (::socket(AF_INET, SOCK_DGRAM, 0) >= 0 || errno != EACCES) return 5;
               if (::syscall(SYS_io_uring_setup, 1, nullptr) >= 0 || errno != ENOSYS) return 6;
               if (error_of_opening("/dev/null", O_RDWR) != 0) return 7;
-              const pid_t child = ::fork();
-              if (child == 0) ::_exit(::socket(AF_UNIX, SOCK_STREAM, 0) < 0 && errno == EACCES ? 0 : 1);
-              int status = -1;
-              return ::waitpid(child, &status, 0) == child && status == 0 ? 0 : 8;
+              const auto is_refused = [] { return ::socket(AF_UNIX, SOCK_STREAM, 0) < 0 && errno == EACCES ? 0 : 1; };
+              return test::run_in_child(is_refused) == 0 ? 0 : 8;
             }),
             0);
 #endif

@@ -18,15 +18,15 @@
 #include "freehold/check/settings.hpp"
 #include "freehold/pool/object_pool.hpp"
 #include "freehold/pool/single_thread.hpp"
-#include "lab/strategies/registry.hpp"
+#include "tests/support/heap_errors.hpp"
+#include "tests/support/strategies.hpp"
 
 namespace freehold::pool {
 namespace {
 
 using base::HeapError;
+using test::HeapErrors;
 using Best = NativePool<pool::Best>;
-
-std::vector<std::pair<HeapError, const void*>> g_errors;
 
 void overwrite(void* at) {
   auto* const byte = static_cast<volatile unsigned char*>(at);
@@ -35,43 +35,20 @@ void overwrite(void* at) {
 
 class CheckedMode : public testing::Test {
  protected:
-  CheckedMode()
-      : former_(base::set_fatal_handler([](HeapError error, const void* at) { g_errors.emplace_back(error, at); })) {
-    g_errors.clear();
-  }
-  ~CheckedMode() override { base::set_fatal_handler(former_); }
   void SetUp() override {
     ASSERT_TRUE(check::settings().on) << "the environment must have FREEHOLD_CHECK=1";
     if (base::kAddressSanitizer) GTEST_SKIP() << "AddressSanitizer looks at the slots instead";
   }
-  // Exactly this error was seen since the last call.
-  static void expect(HeapError error, const void* at) {
-    ASSERT_EQ(g_errors.size(), 1U);
-    EXPECT_EQ(base::text(g_errors[0].first), base::text(error));
-    EXPECT_EQ(g_errors[0].second, at);
-    g_errors.clear();
-  }
+  static void expect(HeapError error, const void* at) { HeapErrors::expect(error, at); }
 
- private:
-  base::FatalHandler former_;
+  HeapErrors errors_;
 };
 
 // Strategies whose slots are in memory of their own, and that know at once which of them comes back.
 template <class S>
 class CheckedStrategies : public CheckedMode {};
-struct StrategyName {
-  template <class S>
-  static std::string GetName(int) {
-    std::string name(S::kName);
-    for (char& c : name)
-      if (c == '-') c = '_';
-    return name;
-  }
-};
-using Bounded =
-    testing::Types<pool::Best, LockFreeFlags, LockedFlags, LockedBits, LockedBitmapTree, LockFreeBits, LockFreeBitmapTree,
-                   TaggedStack, StacksByThread, StacksByHash, StacksByCpu, RoamingStacksByCpu, CpuStacks, Magazines>;
-TYPED_TEST_SUITE(CheckedStrategies, Bounded, StrategyName);
+using Bounded = testing::Types<pool::Best, LockedFlags, LockFreeBits, TaggedStack, CpuStacks, Magazines>;
+TYPED_TEST_SUITE(CheckedStrategies, Bounded, test::StrategyName);
 
 TYPED_TEST(CheckedStrategies, ReleasedTwice_DoubleFree) {
   NativePool<TypeParam> pool(PoolShape{.slots = 100, .slot_bytes = 48});
@@ -91,7 +68,7 @@ TYPED_TEST(CheckedStrategies, TheMiddleOfASlot_Interior) {
   pool.release(slot + 16);
   this->expect(HeapError::kInteriorPointer, slot + 16);
   pool.release(slot);
-  EXPECT_TRUE(g_errors.empty());
+  HeapErrors::expect_none();
 }
 
 TYPED_TEST(CheckedStrategies, AByteBesideASlotIsWritten_SeenAtItsReleaseAndAtThePoolsEnd) {
@@ -161,12 +138,12 @@ TEST_F(CheckedBestPool, OnDemand_EveryDamagedSlotIsReported) {
   overwrite(live + 50);
   overwrite(freed);
   EXPECT_EQ(pool.look_at_slots(), 2U);
-  ASSERT_EQ(g_errors.size(), 2U);
-  g_errors.clear();
+  ASSERT_EQ(HeapErrors::seen.size(), 2U);
+  HeapErrors::seen.clear();
   overwrite(live + 50);
   overwrite(freed);
   pool.release(live);
-  EXPECT_TRUE(g_errors.empty());
+  HeapErrors::expect_none();
 }
 
 TEST_F(CheckedBestPool, PoolOfObjectsEndsBeforeOne_IsReported) {
@@ -181,7 +158,7 @@ TEST_F(CheckedBestPool, PoolOfObjectsEndsBeforeOne_IsReported) {
   pool.emplace(0);
   EXPECT_EQ(pool->construct(7U), nullptr);
   pool.reset();
-  EXPECT_TRUE(g_errors.empty());
+  HeapErrors::expect_none();
   static_cast<void>(object);
 }
 
@@ -194,7 +171,7 @@ TEST_F(CheckedMode, SingleThread_CountsItsSlots) {
   EXPECT_EQ(pool.in_use(), 1U);
   pool.release(second);
   EXPECT_EQ(pool.in_use(), 0U);
-  EXPECT_TRUE(g_errors.empty());
+  HeapErrors::expect_none();
 }
 
 // Between its header and the slot there is room for the alignment.
@@ -206,7 +183,7 @@ TEST_F(CheckedBestPool, AByteBeforeAnAlignedSlotIsWritten_SeenWhereItIs) {
   expect(HeapError::kWriteBefore, slot);
   overwrite(slot - 1);
   pool.release(slot);
-  EXPECT_TRUE(g_errors.empty());
+  HeapErrors::expect_none();
 }
 
 // Its header lies before the slot: with what it says of the slot, or its mark, gone, nothing else of it can be believed.
@@ -219,7 +196,7 @@ TEST_F(CheckedBestPool, TheHeaderBeforeASlotIsWritten_Seen) {
     expect(HeapError::kWriteBefore, slot);
     overwrite(slot - before);
     pool.release(slot);
-    EXPECT_TRUE(g_errors.empty()) << before;
+    HeapErrors::expect_none();
   }
 }
 

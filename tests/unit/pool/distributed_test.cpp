@@ -41,18 +41,6 @@ std::vector<void*> take(auto& pool, unsigned shard, std::size_t n) {
   return slots;
 }
 
-TEST(Distributed, SlotsOfUnevenShards_AllDistinctAndCapacityExact) {
-  for (const unsigned shards : {1u, 2u, 3u, 7u, 16u, 100u}) {
-    Pool<pool::TakeFromNeighbour> pool({.slots = 50, .slot_bytes = 24, .shards = shards});
-    EXPECT_EQ(pool.capacity(), 50u);
-    EXPECT_EQ(pool.shards(), std::min(shards, 50u));
-    const std::vector<void*> slots = take(pool, 0, 60);
-    EXPECT_EQ(slots.size(), 50u);
-    EXPECT_EQ(std::set<void*>(slots.begin(), slots.end()).size(), 50u);
-    for (void* slot : slots) pool.release(slot);
-  }
-}
-
 TEST(Distributed, ReleasedElsewhere_GoesHome) {
   Pool<pool::Fail> pool({.slots = 30, .slot_bytes = 40, .alignment = 8, .shards = 3});
   std::set<void*> of[3];
@@ -108,13 +96,6 @@ TEST(Distributed, ShardCannotBeMade_ThoseThatWereMadeEnd) {
   EXPECT_EQ(Fussy::ended, 2);
 }
 
-// Whatever the shards are, slots go home and all are found: by address, so a shard must lay them where it is told to.
-template <class S>
-class DistributedOf : public testing::Test {};
-using Inner = testing::Types<pool::Best, pool::LockFreeFlags, pool::LockedBits, pool::LockedBitmapTree, pool::LockFreeBits,
-                             pool::LockFreeBitmapTree, pool::TaggedStack, pool::CpuStacks, pool::Magazines>;
-TYPED_TEST_SUITE(DistributedOf, Inner, StrategyName);
-
 TEST(RoamingStacks, ReleasedElsewhere_IsThere) {
   pool::RoamingStacksPool<Chosen, sync::IgnoreContention, pool::DistributedStackOrders{}> pool(
       {.slots = 4, .slot_bytes = 16, .shards = 2});
@@ -160,21 +141,6 @@ struct NumberedThreads : NativeAtomics {
   static std::uint32_t thread_id() noexcept { return id; }
   static unsigned cpu_id() noexcept { return cpu; }
 };
-
-TEST(Spread, ByThread_RoundRobin) {
-  for (unsigned n = 0; n < 20; ++n) {
-    NumberedThreads::number = n;
-    EXPECT_EQ(pool::ByThread<NumberedThreads>::shard(7), n % 7);
-  }
-}
-
-TEST(Spread, ByCpu_Modulo) {
-  for (unsigned n = 0; n < 20; ++n) {
-    NumberedThreads::cpu = n;
-    EXPECT_EQ(pool::ByCpu<NumberedThreads>::shard(6), n % 6);
-  }
-  EXPECT_LT(pool::ByCpu<NativeAtomics>::shard(1000000), static_cast<unsigned>(CPU_SETSIZE));
-}
 
 // Ids of threads started one after the other, as a rule consecutive, meet no shard much more often than the others.
 TEST(Spread, ByHash_ConsecutiveIdsEvenly) {

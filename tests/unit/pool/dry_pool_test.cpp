@@ -100,38 +100,6 @@ TEST(DryPool, NoLongerFull_FewFences) {
   EXPECT_LE(CountedFences::fences - before, 4U);
 }
 
-// A ring of one thread that takes what there is and another that gives it back, one by one: as fast as the slots come.
-TEST(DryPool, BackPressure_EverySlotFoundNoneTwice) {
-  for (const unsigned capacity : {1U, 3U, 8U, 100U}) {
-    NativePool<Best> pool({.slots = capacity, .slot_bytes = 64});
-    constexpr std::uint64_t kItems = 20'000;
-    std::vector<std::atomic<std::uint64_t*>> ring(128);
-    std::atomic<std::uint64_t> pushed{0}, popped{0};
-    std::thread consumer([&] {
-      for (std::uint64_t i = 0; i < kItems; ++i) {
-        while (pushed.load(std::memory_order_acquire) == i) std::this_thread::yield();
-        std::uint64_t* const item = ring[i % ring.size()].load();
-        EXPECT_EQ(*item, i);
-        *item = ~i;
-        pool.release(item);
-        popped.store(i + 1, std::memory_order_release);
-      }
-    });
-    for (std::uint64_t i = 0; i < kItems; ++i) {
-      void* slot = pool.acquire();
-      for (; slot == nullptr; slot = pool.acquire()) std::this_thread::yield();
-      auto* const item = static_cast<std::uint64_t*>(slot);
-      *item = i;
-      ring[i % ring.size()].store(item);
-      pushed.store(i + 1, std::memory_order_release);
-    }
-    consumer.join();
-    unsigned found = 0;
-    while (pool.acquire() != nullptr) ++found;
-    EXPECT_EQ(found, capacity);
-  }
-}
-
 // Threads that each want more than there is: a thread that has given back all that it had is refused only by others' use.
 TEST(DryPool, FourThreadsForEightSlots_EverySlotFoundNoneTwice) {
   NativePool<Best> pool({.slots = 8, .slot_bytes = 64});

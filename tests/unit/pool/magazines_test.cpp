@@ -39,21 +39,6 @@ TEST(Magazines, MorePoolsThanNumbers_TheOthersWorkWithoutCaches) {
   for (auto& pool : pools) expect_all(*pool);
 }
 
-TEST(Magazines, FlushedByItsThread_FoundByAnother) {
-  Pool pool({.slots = 64, .slot_bytes = 8, .alignment = 8});
-  expect_all(pool);
-  std::size_t found_before = 0;
-  std::thread([&] {
-    const std::vector<void*> slots = acquire_all(pool, 65);
-    found_before = slots.size();
-    for (void* slot : slots) pool.release(slot);
-  }).join();
-  EXPECT_LT(found_before, 64u);  // this thread keeps some
-  EXPECT_GE(found_before, 64u - 2 * (64 / 16));
-  pool.flush();
-  std::thread([&] { expect_all(pool); }).join();
-}
-
 TEST(Magazines, PoolEndsBeforeItsThreads_TheyEndInPeace) {
   std::atomic<int> step{0};
   auto pool = std::make_unique<Pool>(pool::PoolShape{.slots = 100, .slot_bytes = 8, .alignment = 8});
@@ -87,26 +72,6 @@ TEST(Magazines, PoolsAndThreadsEndAtOnce_NoneTouchesTheOther) {
     for (std::thread& thread : threads) thread.join();
   }
 }
-
-// Destroyed after what the pool registered for the thread's end, which came later: it still uses the pool.
-struct Latecomer {
-  Pool* pool = nullptr;
-  ~Latecomer() {
-    if (pool == nullptr) return;
-    for (void* slot : acquire_all(*pool, 30)) pool->release(slot);
-  }
-};
-
-struct CountedCache {
-  static inline int alive = 0;
-  CountedCache() { ++alive; }
-  ~CountedCache() { --alive; }
-};
-struct CacheOwner {
-  void drain(CountedCache&) noexcept { ++drained; }
-  int drained = 0;
-  pool::ThreadCaches<sync::NativeAtomics, CacheOwner, CountedCache, pool::PoolLockOrders{}> caches{*this};
-};
 
 }  // namespace
 }  // namespace freehold::test

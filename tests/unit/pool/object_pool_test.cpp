@@ -161,27 +161,6 @@ TEST(BestPool, GrowingWhileMemoryIsRefused_NullAndLaterAgain) {
   EXPECT_EXIT(grow(), ::testing::ExitedWithCode(0), "");
 }
 
-TEST(ObjectPool, LastFreeObjectInAnotherThreadsArray_Found) {
-  ObjectPool<int> pool(1000);
-  std::atomic<int> stage{0};
-  std::thread other([&] {
-    std::vector<ObjectPool<int>::Handle> all;
-    while (auto object = pool.make(1)) all.push_back(std::move(object));
-    EXPECT_EQ(all.size(), 1000u);
-    all.clear();  // some stay in this thread's array
-    stage = 1;
-    stage.notify_one();
-    stage.wait(1);
-  });
-  stage.wait(0);
-  std::vector<ObjectPool<int>::Handle> all;
-  while (auto object = pool.make(2)) all.push_back(std::move(object));
-  EXPECT_EQ(all.size(), 1000u);
-  stage = 2;
-  stage.notify_one();
-  other.join();
-}
-
 // The pools beyond those with a place have arrays, too, which leave with their thread and end with their pool.
 TEST(ObjectPool, MorePoolsThanPlaces_ThreadsAndPoolsEnd_NothingIsLost) {
   std::vector<std::unique_ptr<ObjectPool<int>>> pools;
@@ -212,22 +191,6 @@ TEST(ObjectPool, MorePoolsThanPlaces_ThreadsAndPoolsEnd_NothingIsLost) {
     stage.notify_all();
   }
   lives.join();
-}
-
-TEST(ObjectPool, PoolsComeAndGoUnderOtherThreads_NothingIsLeftBehind) {
-  std::vector<std::thread> threads;
-  for (int t = 0; t < 4; ++t) {
-    threads.emplace_back([] {
-      for (int i = 0; i < 300; ++i) {
-        ObjectPool<int> pool(100);
-        std::thread([&] { (void)pool.make(1); }).join();
-        std::vector<ObjectPool<int>::Handle> all;
-        while (auto object = pool.make(2)) all.push_back(std::move(object));
-        EXPECT_EQ(all.size(), 100u);
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
 }
 
 TEST(ObjectPool, OverAnyStrategy_Works) {
@@ -269,23 +232,6 @@ TEST(ObjectPool, EndsBeforeItsObjects_CheckedBuildNoticesIt) {
         (void)pool.construct(1);
       },
       "end of a pool with objects that live");
-}
-
-TEST(ObjectPool, ReleasedTwice_AddressSanitizerSeesIt) {
-  if (!base::kAddressSanitizer && !kChecked) GTEST_SKIP() << "else it is seen when a batch goes back";
-  for_each_strategy([]<class S>() {
-    if constexpr (is_bounded<S>()) {
-      EXPECT_DEATH(
-          {
-            NativePool<S> pool({.slots = 64, .slot_bytes = 32});
-            void* const slot = pool.acquire();
-            pool.release(slot);
-            pool.release(slot);
-          },
-          "double free")
-          << S::kName;
-    }
-  });
 }
 
 // A thread that is about to end has no array any more.

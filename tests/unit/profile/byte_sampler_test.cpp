@@ -21,12 +21,6 @@ TEST(ByteSampler, Probability_AsTheLibrarys) {
 }
 
 // Poisson points: as many as bytes / mean, and their distances have the mean as their deviation.
-TEST(ByteSampler, NoBytesOrNoDistance_OneBlockStandsForItself) {
-  volatile std::uint64_t none = 0;
-  EXPECT_EQ(blocks_behind(none, 512), 1.0);
-  EXPECT_EQ(blocks_behind(64, none), 1.0);
-}
-
 TEST(ByteSampler, Points_MeanAndDeviationAreThoseOfAPoissonProcess) {
   constexpr std::uint64_t kMean = 1'000, kBytes = 16, kBlocks = 5'000'000;
   ByteSampler sampler;

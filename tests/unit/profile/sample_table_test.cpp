@@ -70,11 +70,6 @@ TEST(SampleTable, Full_TheNextIsCountedAsLost) {
   EXPECT_EQ(world.table.figures().lost, 1U);
 }
 
-TEST(SampleTable, EstimatedBytes_AreWhatStandsBehindASample) {
-  EXPECT_NEAR(static_cast<double>((Sample{2, 100, 112, 524'288, 0}).estimated_bytes()), 100 * 524'288.0 / 112, 100);
-  EXPECT_EQ((Sample{2, 1'000'000'000, 1'000'000'000, 4'096, 0}).estimated_bytes(), 1'000'000'000U);
-}
-
 // Random growth and shrinking: at every step the table says what is in use, and what was at the highest estimate so far.
 TEST(SampleTable, RandomSteps_NowAndPeakAsAMapSays) {
   World world(1024);

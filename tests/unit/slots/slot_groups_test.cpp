@@ -143,28 +143,6 @@ TEST_P(EveryVersion, RepeatedAddress_AnyTwoPositionsOfARun_IsReportedAndCountedO
       }
 }
 
-TEST(SlotGroups, RandomBatches_ChosenVersionAndScalar_Agree) {
-  std::mt19937 random(11);
-  SlotGroups chosen, scalar;
-  for (const SlotGeometry& g : every_class())
-    for (int round = 0; round < 30; ++round) {  // slots, nonsense and repetitions mixed
-      std::vector<void*> slots(random() % (kMaxBatch + 1));
-      for (void*& slot : slots) {
-        slot = at(kBase + (random() % (3U << kShift)) / g.slot_bytes * g.slot_bytes);
-        if (random() % 64 == 0) slot = static_cast<char*>(slot) + 1;
-      }
-      group_slots(g, slots.data(), slots.size(), chosen);
-      group_slots_scalar(g, slots.data(), slots.size(), scalar);
-      ASSERT_EQ(chosen.count, scalar.count);
-      for (std::size_t i = 0; i < chosen.count; ++i) {
-        ASSERT_EQ(chosen.groups[i].word, scalar.groups[i].word);
-        ASSERT_EQ(chosen.groups[i].bits, scalar.groups[i].bits);
-      }
-      ASSERT_EQ(chosen.misplaced, scalar.misplaced);
-      ASSERT_EQ(chosen.repeated, scalar.repeated);
-    }
-}
-
 TEST(ListSlots, AnyBits_HighestAddressFirstAndGroupedBackTheSame) {
   std::mt19937_64 random(3);
   for (const SlotGeometry& g : every_class()) {

@@ -6,7 +6,6 @@
 #include <bit>
 #include <random>
 #include <set>
-#include <thread>
 #include <vector>
 
 #include "tests/unit/slots/slots_support.hpp"
@@ -19,20 +18,6 @@ constexpr std::uint64_t kAll = ~std::uint64_t{0};
 constexpr std::uint32_t kMe = 1, kOther = 2;  // names of threads
 constexpr unsigned kAnywhere = 0;             // take what there is, whoever used it
 
-Cursor at(WordIndex index) { return Cursor{index, Cursor::kNoSpan}; }
-
-// The thread's own stripe knows of another span only: the one that it works in still stands where its former user's are.
-TEST(WordPool, Take_CursorInASpanOfAnotherStripe_TheWordsBelowComeBeforeOtherSpans) {
-  Storage spans(2, {{128}}, 2);
-  spans.last_user(0).store(LastUser::inactive(kOther).value);
-  spans.give(0, 1);
-  spans.last_user(1).store(LastUser::inactive(kMe).value);
-  spans.give(1, 1);
-  Cursor cursor = at(word_index(0, 1));
-  EXPECT_EQ(spans.take(1, cursor, 64, kMe, kAnywhere).word, word_index(0, 1));
-  EXPECT_EQ(spans.take(1, cursor, 64, kMe, kAnywhere).word, word_index(0, 0));
-}
-
 TEST(WordPool, Take_AnothersSpan_IsPassedOverUpToTheLimit) {
   Storage spans(4, {{64}});
   for (std::uint32_t b = 0; b < 3; ++b) spans.give(b, 1);
@@ -43,32 +28,6 @@ TEST(WordPool, Take_AnothersSpan_IsPassedOverUpToTheLimit) {
   EXPECT_EQ(span_of(spans.take(1, mine, 1, kMe, 2).word), 1U);
   EXPECT_EQ(mine.active_span, 1U);
   EXPECT_EQ(span_of(spans.take(1, mine, 1, kMe, 2).word), 1U) << "stays at home";
-}
-
-TEST(WordPool, Take_AllSpansInUse_NothingUpToTheLimit_SharedBeyond) {
-  Storage spans(2, {{64}});
-  spans.give(0, 1);
-  spans.give(1, 1);
-  Cursor a, b, mine;
-  (void)spans.take(1, a, 1, 7, 9);
-  (void)spans.take(1, b, 1, 8, 9);
-  EXPECT_EQ(spans.take(1, mine, 1, kMe, 9).bits, 0U);
-  EXPECT_NE(spans.take(1, mine, 1, kMe, 1).bits, 0U) << "more of them than the caller puts up with";
-  spans.pool(1).clear_active(mine, kMe);
-  EXPECT_NE(spans.take(1, mine, 1, kMe, kAnywhere).bits, 0U);
-}
-
-// Slots that a thread gives back move its cursor: the next take is from there.
-TEST(WordPool, Take_CursorWentToAnotherSpan_TheFormerIsNotActiveAnyMore) {
-  Storage spans(2, {{64}});
-  spans.give(0, 1);
-  spans.give(1, 1);
-  Cursor cursor;
-  ASSERT_EQ(span_of(spans.take(1, cursor, 1, kMe, 9).word), 0U);
-  cursor.word = word_index(1, 0);
-  ASSERT_EQ(span_of(spans.take(1, cursor, 1, kMe, 9).word), 1U);
-  EXPECT_EQ(spans.last_user(0).load(), LastUser::inactive(kMe).value);
-  EXPECT_EQ(spans.last_user(1).load(), LastUser::active(kMe).value);
 }
 
 TEST(WordPool, Stripes_OwnSpansFirst_ThenTheOthers) {
@@ -182,63 +141,6 @@ TEST(WordPool, RandomTakesAndPuts_AgreeWithASet) {
     ASSERT_TRUE(step % 16 != 0 || spans.check()) << step;
   }
   EXPECT_TRUE(spans.check());
-}
-
-// Threads take, stamp, check and put; spans go back and forth between two pools. At the end nothing is lost.
-TEST(WordPool, ThreadsTakePutAndReuse_NoSlotTwiceNoneLost) {
-  constexpr std::uint32_t kSpans = 6;
-  constexpr std::uint32_t kSlots[3] = {0, 64, 200};
-  Storage spans(kSpans, {{kSlots[1]}, {kSlots[2]}}, 2);
-  std::vector<std::atomic<std::uint8_t>> stamps(kSpans * 4096);
-  for (std::uint32_t b = 0; b < kSpans; ++b) spans.give(b, 1 + b % 2);
-  std::atomic<bool> wrong{false};
-  std::atomic<std::uint64_t> moves{0};
-  const auto stamp = [&](const Taken& t, std::uint8_t from, std::uint8_t to) {
-    for (std::uint64_t bits = t.bits; bits != 0; bits &= bits - 1)
-      if (stamps[std::size_t{t.word} * 64 + base::lowest_bit(bits)].exchange(to) != from) wrong = true;
-  };
-  const auto work = [&](std::uint8_t me) {
-    std::mt19937 random(me);
-    std::vector<std::pair<unsigned, Taken>> held;
-    Cursor cursors[3];
-    for (int i = 0; i < 20000; ++i) {
-      const unsigned tag = 1 + random() % 2;
-      if (random() % 2 == 0) {
-        const Taken t = spans.take(tag, cursors[tag], 1 + random() % 64, me, random() % 3);
-        if (t.bits == 0) continue;
-        stamp(t, 0, me);
-        held.emplace_back(tag, t);
-      } else if (!held.empty()) {
-        const auto [from, t] = held.back();
-        held.pop_back();
-        stamp(t, me, 0);
-        if ((spans.pool(from).put(t.word, t.bits) & t.bits) != 0) wrong = true;
-      }
-    }
-    for (const auto& [from, t] : held) {
-      stamp(t, me, 0);
-      if ((spans.pool(from).put(t.word, t.bits) & t.bits) != 0) wrong = true;
-    }
-  };
-  std::atomic<bool> stop{false};
-  std::thread mover([&] {  // alone, as the arena under its lock
-    std::mt19937 random(99);
-    while (!stop) {
-      const std::uint32_t b = random() % kSpans;
-      if (!spans.take_away(b)) continue;
-      spans.give(b, 1 + random() % 2);
-      ++moves;
-    }
-  });
-  std::vector<std::thread> threads;
-  for (std::uint8_t me = 1; me <= 4; ++me) threads.emplace_back(work, me);
-  for (auto& t : threads) t.join();
-  stop = true;
-  mover.join();
-  EXPECT_FALSE(wrong);
-  EXPECT_TRUE(spans.check());
-  for (std::uint32_t b = 0; b < kSpans; ++b) EXPECT_TRUE(spans.take_away(b)) << "slots of span " << b << " are lost";
-  RecordProperty("moves", static_cast<int>(moves.load()));
 }
 
 }  // namespace

@@ -41,19 +41,5 @@ TEST(CountContention, TwoThreadsOfOneCellAtOnce_BothCount) {
   EXPECT_EQ(all.waits, 2U);
 }
 
-// As in a child of fork: the thread that was amid a change is not there.
-TEST(ChangeCount, ResetAmidAChange_ItIsOver_AndOtherwiseNothingChanges) {
-  ChangeCount<NativeAtomics> changes;
-  changes.begin();
-  const std::uint64_t amid = changes.look();
-  EXPECT_FALSE(changes.is_still(amid));
-  changes.reset();
-  const std::uint64_t after = changes.look();
-  EXPECT_NE(after, amid);
-  EXPECT_TRUE(changes.is_still(after));
-  changes.reset();
-  EXPECT_TRUE(changes.is_still(after));
-}
-
 }  // namespace
 }  // namespace freehold::sync

@@ -9,31 +9,21 @@
 #include <utility>
 #include <vector>
 
-#include "freehold/base/check.hpp"
 #include "freehold/thread_alloc/owner_pages_heap.hpp"
+#include "tests/support/heap_errors.hpp"
 
 namespace freehold::thread_alloc {
 namespace {
 
 using base::HeapError;
-
-std::vector<std::pair<HeapError, const void*>> g_errors;
+using freehold::test::HeapErrors;
 
 template <class Policy>
 class OwnerPagesChecked : public testing::Test {
  protected:
-  using Heap = OwnerPagesHeap<Policy>;
-
-  OwnerPagesChecked()
-      : former_(base::set_fatal_handler([](HeapError error, const void* at) { g_errors.emplace_back(error, at); })) {
-    g_errors.clear();
-  }
-  ~OwnerPagesChecked() override { base::set_fatal_handler(former_); }
-
- private:
-  base::FatalHandler former_;
+  freehold::test::HeapErrors errors_;
 };
-using Policies = testing::Types<MutexPages<>, LockFreePages<>, ArticlePages<>>;
+using Policies = testing::Types<MutexPages<>, LockFreePages<>>;
 TYPED_TEST_SUITE(OwnerPagesChecked, Policies);
 
 TYPED_TEST(OwnerPagesChecked, BlocksBesideEachOther_ComeFromTheEngineWithTheirExactSizes) {
@@ -51,17 +41,16 @@ TYPED_TEST(OwnerPagesChecked, BlocksBesideEachOther_ComeFromTheEngineWithTheirEx
   Heap::stats(stats);
   EXPECT_EQ(stats.owners, 0U);
   EXPECT_EQ(stats.pages, 0U);
-  EXPECT_TRUE(g_errors.empty());
+  HeapErrors::expect_none();
 }
 
 TYPED_TEST(OwnerPagesChecked, FreedTwiceByTwoThreads_DoubleFree) {
   using Heap = OwnerPagesHeap<TypeParam>;
   void* const block = Heap::allocate(20);
   std::thread([=] { Heap::deallocate(block); }).join();
-  EXPECT_TRUE(g_errors.empty());
+  HeapErrors::expect_none();
   Heap::deallocate(block);
-  ASSERT_EQ(g_errors.size(), 1U);
-  EXPECT_EQ(g_errors[0], std::pair(HeapError::kDoubleFree, static_cast<const void*>(block)));
+  HeapErrors::expect(HeapError::kDoubleFree, block);
 }
 
 TYPED_TEST(OwnerPagesChecked, AByteBehindABlockIsWritten_SeenAtItsFree) {
@@ -69,11 +58,10 @@ TYPED_TEST(OwnerPagesChecked, AByteBehindABlockIsWritten_SeenAtItsFree) {
   auto* const block = static_cast<volatile unsigned char*>(Heap::allocate(20));
   block[20] = static_cast<unsigned char>(~block[20]);
   Heap::deallocate(const_cast<unsigned char*>(block));
-  ASSERT_EQ(g_errors.size(), 1U);
-  EXPECT_EQ(g_errors[0].first, HeapError::kWriteBehind);
+  HeapErrors::expect(HeapError::kWriteBehind, const_cast<unsigned char*>(block));
   block[20] = static_cast<unsigned char>(~block[20]);
   Heap::deallocate(const_cast<unsigned char*>(block));
-  EXPECT_EQ(g_errors.size(), 1U);
+  HeapErrors::expect_none();
 }
 
 }  // namespace

@@ -3,16 +3,15 @@
 #include "freehold/thread_alloc/owner_pages_heap.hpp"
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <atomic>
-#include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <functional>
 #include <thread>
 #include <vector>
+
+#include "tests/support/child.hpp"
 
 namespace freehold::thread_alloc {
 namespace {
@@ -29,7 +28,7 @@ void in_a_thread(const std::function<void()>& work) { std::thread(work).join(); 
 
 template <class Policy>
 class OwnerPagesHeapTest : public testing::Test {};
-using Policies = testing::Types<MutexPages<SystemUpstream>, LockFreePages<>, ArticlePages<>>;
+using Policies = testing::Types<MutexPages<SystemUpstream>, LockFreePages<>>;
 TYPED_TEST_SUITE(OwnerPagesHeapTest, Policies);
 
 // An upstream whose large blocks look as much like pages of slots as they can: page-aligned and filled with a page's head.
@@ -70,57 +69,6 @@ TEST(OwnerPagesHeap, LargeBlockWithAForgedPageHead_GoesToTheUpstream) {
   }
   EXPECT_EQ(stats_of<Heap>().pages, pages);
   Heap::deallocate(slot);
-}
-
-// Fails from call number `left` on.
-struct Failing {
-  static inline int left = 1 << 30;
-  static void* allocate_page() { return left-- > 0 ? SystemUpstream::allocate_page() : nullptr; }
-  static void free_page(void* page) { SystemUpstream::free_page(page); }
-  static void* allocate(std::size_t bytes) {
-    if (left-- > 0) return SystemUpstream::allocate(bytes);
-    errno = ENOMEM;
-    return nullptr;
-  }
-  static void* reallocate(void* block, std::size_t bytes) {
-    if (left-- > 0) return SystemUpstream::reallocate(block, bytes);
-    errno = ENOMEM;
-    return nullptr;
-  }
-  static void deallocate(void* block) { SystemUpstream::deallocate(block); }
-  static std::size_t usable_size(void* block) { return SystemUpstream::usable_size(block); }
-};
-
-TEST(OwnerPagesHeap, UpstreamFailsAtCallK_NullWithEnomemAndBlocksStay) {
-  using Heap = OwnerPagesHeap<LockFreePages<Failing>>;
-  for (int k = 0; k < 12; ++k) {
-    in_a_thread([k] {
-      Failing::left = k;
-      std::vector<void*> held;
-      int failures = 0;
-      for (int i = 0; i < 300; ++i) {
-        errno = 0;
-        void* const block = Heap::allocate(i % 50 == 49 ? 500 : 128);
-        if (block == nullptr) {
-          EXPECT_EQ(errno, ENOMEM);
-          ++failures;
-          Failing::left = 1 << 30;
-          continue;
-        }
-        std::memset(block, i, 128);
-        held.push_back(block);
-      }
-      EXPECT_EQ(failures, 1) << k;
-      Failing::left = 0;
-      auto* const first = static_cast<unsigned char*>(held[0]);
-      const unsigned char content = first[0];
-      EXPECT_EQ(Heap::reallocate(first, 4000), nullptr);
-      EXPECT_EQ(first[127], content);
-      for (void* block : held) Heap::deallocate(block);
-    });
-    Failing::left = 1 << 30;
-    EXPECT_EQ(stats_of<Heap>().pages - stats_of<Heap>().pages_left, 0U) << k;
-  }
 }
 
 // Destructors of a thread that run after the heap's own: pthread keys are destroyed in the order of their making, and every
@@ -207,20 +155,15 @@ TYPED_TEST(OwnerPagesHeapTest, ForkWhileOthersFreeAcrossThreads_ChildAllocates) 
   });
   for (int i = 0; i < 30; ++i) {
     void* const mine = Heap::allocate(64);
-    const pid_t child = fork();
-    ASSERT_GE(child, 0);
-    if (child == 0) {
-      alarm(10);
+    const auto use_heap = [&] {
       Heap::deallocate(mine);
       Heap::deallocate(box.exchange(nullptr));  // of a thread that the child does not have
       for (int n = 0; n < 1000; ++n) Heap::deallocate(Heap::allocate(n % 300));
       std::atomic<bool> ok = false;
       std::thread([&] { ok = Heap::allocate(10) != nullptr; }).join();
-      _exit(ok ? 0 : 1);
-    }
-    int status = -1;
-    ASSERT_EQ(waitpid(child, &status, 0), child);
-    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "status " << status;
+      return ok ? 0 : 1;
+    };
+    EXPECT_EQ(freehold::test::run_in_child(use_heap), 0);
     Heap::deallocate(mine);
   }
   stop = true;

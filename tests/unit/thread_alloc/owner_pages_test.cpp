@@ -5,14 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <atomic>
 #include <cerrno>
-#include <chrono>
 #include <random>
-#include <thread>
 #include <vector>
 
-#include "freehold/base/check.hpp"
+#include "tests/support/heap_errors.hpp"
 #include "tests/unit/thread_alloc/support.hpp"
 
 namespace freehold::thread_alloc::test {
@@ -137,44 +134,21 @@ TYPED_TEST(OwnerPagesTest, UpstreamFailsAtCallK_NullWithEnomemAndNothingLost) {
   }
 }
 
-TYPED_TEST(OwnerPagesTest, ThousandShortOwners_DescriptorsAreRecycled) {
-  void* carried = nullptr;
-  for (int i = 0; i < 1000; ++i) {
-    auto& owner = this->join();
-    if (carried != nullptr) this->pages_.deallocate(&owner, carried);  // of the owner before, which has left
-    carried = this->pages_.allocate(owner, 16 + i % 100);
-    this->pages_.leave(owner);
-    ASSERT_LE(this->books_.out(), 3U) << i;
-  }
-  this->pages_.deallocate(nullptr, carried);
-  EXPECT_EQ(this->books_.out(), 1U);
-  EXPECT_EQ(this->stats().owners + this->stats().owners_left, 0U);
-}
-
-base::HeapError last_error;
-int errors;
-
 TYPED_TEST(OwnerPagesTest, DoubleFreeSeenForNothing_IsFatalAndDropped) {
-  const auto former = base::set_fatal_handler([](base::HeapError error, const void*) {
-    last_error = error;
-    ++errors;
-  });
-  errors = 0;
+  const freehold::test::HeapErrors errors;
   auto& owner = this->join();
   const std::vector<void*> slots = this->allocate(owner, 3, 16);
   this->pages_.deallocate(&owner, slots[0]);
   this->pages_.deallocate(&owner, slots[1]);
-  EXPECT_EQ(errors, 0);
-  this->pages_.deallocate(&owner, slots[1]);
-  EXPECT_EQ(errors, 1) << "of the slot freed last";
+  errors.expect_none();
+  this->pages_.deallocate(&owner, slots[1]);  // the slot freed last
+  errors.expect(base::HeapError::kDoubleFree, slots[1]);
   EXPECT_TRUE(this->pages_.check_invariants(owner));
   this->pages_.deallocate(&owner, slots[2]);
-  EXPECT_EQ(errors, 1);
-  this->pages_.deallocate(&owner, slots[0]);
-  EXPECT_EQ(errors, 2) << "into an empty page";
-  EXPECT_EQ(last_error, base::HeapError::kDoubleFree);
+  errors.expect_none();
+  this->pages_.deallocate(&owner, slots[0]);  // into an empty page
+  errors.expect(base::HeapError::kDoubleFree, slots[0]);
   EXPECT_TRUE(this->pages_.check_invariants(owner));
-  base::set_fatal_handler(former);
   this->pages_.leave(owner);
 }
 

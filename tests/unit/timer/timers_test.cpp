@@ -55,7 +55,6 @@ class Timers : public testing::Test {
     EXPECT_EQ(last_.fired, fired_.size());
     return fired_;
   }
-  using Fired = std::vector<int>;
 
   T timers_;
   Progress last_;
@@ -63,18 +62,6 @@ class Timers : public testing::Test {
   std::vector<std::unique_ptr<Recorder>> recorders_;
 };
 TYPED_TEST_SUITE(Timers, TimerTypes);
-
-TYPED_TEST(Timers, Set_FiresOnceAtItsTimeAndNotBefore) {
-  const TimerId id = this->create(1);
-  EXPECT_EQ(this->timers_.set(id, at(10)), SetResult::kArmed);
-  EXPECT_EQ(this->timers_.next_expiry(), at(10));
-  EXPECT_TRUE(this->advance(at(9)).empty());
-  EXPECT_TRUE(this->advance(at(10) - 1ns).empty());
-  EXPECT_EQ(this->advance(at(10)), (std::vector{1}));
-  EXPECT_TRUE(this->advance(at(1000)).empty());
-  EXPECT_EQ(this->timers_.set(id, at(1001)), SetResult::kArmed);
-  EXPECT_EQ(this->advance(at(1001)), (std::vector{1}));
-}
 
 TYPED_TEST(Timers, Destroyed_NothingFiresAndItsHandleIsDeadForEver) {
   const TimerId id = this->create(1);
@@ -95,77 +82,6 @@ TYPED_TEST(Timers, Destroyed_NothingFiresAndItsHandleIsDeadForEver) {
   EXPECT_FALSE(this->timers_.destroy(TimerId(123'456, 7)));
   EXPECT_EQ(this->timers_.set(TimerId(123'456, 7), at(20)), SetResult::kNoTimer);
   for (const TimerId other : others) EXPECT_TRUE(this->timers_.destroy(other));
-}
-
-TYPED_TEST(Timers, TheEndOfTime_NeverComes) {
-  const TimerId id = this->create(1), soon = this->create(2);
-  EXPECT_EQ(this->timers_.set(id, TimePoint::max()), SetResult::kArmed);
-  this->timers_.set(soon, at(1));
-  EXPECT_EQ(this->advance(kStart + 24h * 365 * 100), (std::vector{2}));
-  EXPECT_TRUE(this->timers_.next_expiry().has_value());
-  EXPECT_TRUE(this->timers_.cancel(id));
-}
-
-TYPED_TEST(Timers, ClockGoesBack_NothingIsLostNothingTwice) {
-  const TimerId a = this->create(1), b = this->create(2), c = this->create(3);
-  this->timers_.set(a, at(100));
-  this->timers_.set(b, at(200));
-  EXPECT_EQ(this->advance(at(150)), (std::vector{1}));
-  EXPECT_TRUE(this->advance(at(50)).empty());
-  this->timers_.set(c, at(120));  // it has come: the latest `now` counts
-  EXPECT_EQ(this->advance(at(60)), (std::vector{3}));
-  EXPECT_TRUE(this->advance(TimePoint::min()).empty());
-  EXPECT_EQ(this->timers_.next_expiry(), at(200));
-  EXPECT_EQ(this->advance(at(200)), (std::vector{2}));
-}
-
-TYPED_TEST(Timers, Budget_NoCallFiresMoreAndAllFireInTheEnd) {
-  constexpr int kTimers = 500;
-  for (int i = 0; i < kTimers; ++i) this->timers_.set(this->create(i), at(1 + i / 2 * 77));
-  int fired = 0, calls = 0;
-  do {
-    const std::vector<int> now = this->advance(at(1'000'000), 7);
-    ASSERT_LE(now.size(), 7u);
-    for (const int name : now) ASSERT_EQ(name / 2, fired++ / 2);
-    ASSERT_LT(++calls, 10 * kTimers);
-    if (this->last_.more) {
-      const auto next = this->timers_.next_expiry();
-      ASSERT_TRUE(next.has_value() && *next <= at(1'000'000));
-    }
-  } while (this->last_.more);
-  EXPECT_EQ(fired, kTimers);
-}
-
-// ---- callbacks
-
-TYPED_TEST(Timers, CallbackSetsItself_FiresAgainInALaterCallOnly) {
-  const TimerId id = this->create(1, [this](TimerId self) { this->timers_.set(self, at(-1)); });
-  this->timers_.set(id, at(1));
-  EXPECT_EQ(this->advance(at(1)), (std::vector{1}));
-  EXPECT_TRUE(this->last_.more);
-  const auto next = this->timers_.next_expiry();
-  ASSERT_TRUE(next.has_value());
-  EXPECT_LE(*next, at(1));
-  EXPECT_EQ(this->advance(at(1)), (std::vector{1}));
-  EXPECT_TRUE(this->timers_.cancel(id));
-  EXPECT_TRUE(this->advance(at(2)).empty());
-}
-
-TYPED_TEST(Timers, CallbackCancelsDestroysAndSetsOthers_TheyObey) {
-  const TimerId cancelled = this->create(10), destroyed = this->create(11), moved = this->create(12),
-                called = this->create(13);
-  const TimerId first = this->create(1, [&, this](TimerId self) {
-    EXPECT_FALSE(this->timers_.cancel(self));  // it is not armed any more
-    EXPECT_TRUE(this->timers_.cancel(cancelled));
-    EXPECT_TRUE(this->timers_.destroy(destroyed));
-    EXPECT_EQ(this->timers_.set(moved, at(100)), SetResult::kRearmed);
-    EXPECT_EQ(this->timers_.set(called, at(7)), SetResult::kArmed);
-  });
-  this->timers_.set(first, at(1));
-  for (const TimerId id : {cancelled, destroyed, moved}) this->timers_.set(id, at(2));
-  EXPECT_EQ(this->advance(at(5)), (std::vector{1}));
-  EXPECT_EQ(this->advance(at(50)), (std::vector{13}));
-  EXPECT_EQ(this->advance(at(500)), (std::vector{12}));
 }
 
 // ---- questions
@@ -322,20 +238,6 @@ TEST(TimersLimited, WheelOfFarAndCancelledTimers_BudgetBoundsTheWork) {
 }
 
 // ---- conveniences
-
-TEST(SetAfter, WheelAndQueue_TakeDurations) {
-  const auto armed_within = [](auto& timers) {
-    timers.advance(Clock::now());
-    const TimerId id = timers.create([](void*, TimerId) {}, nullptr);
-    EXPECT_EQ(timers.set_after(id, 90min), SetResult::kArmed);
-    const auto left = remaining(timers, id);
-    return left && *left > 89min && *left <= 90min + 1ms;
-  };
-  timer::TimerWheel<> wheel;
-  EXPECT_TRUE(armed_within(wheel));
-  timer::TimerQueue<> queue;
-  EXPECT_TRUE(armed_within(queue));
-}
 
 TEST(After, AnyUnit_RoundedUpAndNeverPastTheEndOfTime) {
   EXPECT_EQ(timer::after(5s, at(0)), at(5000));
