@@ -4,7 +4,6 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <malloc.h>
-#include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -16,37 +15,17 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <new>
 #include <set>
-#include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "freehold/os/pages.hpp"
-#include "tests/support/c_api.hpp"
-#include "tests/support/expected_malloc.hpp"
-#include "tests/support/pattern.hpp"
-
-// No header of glibc declares these.
-extern "C" {
-void* __libc_malloc(std::size_t);
-void __libc_free(void*);
-void* __libc_calloc(std::size_t, std::size_t);
-void* __libc_realloc(void*, std::size_t);
-void* __libc_memalign(std::size_t, std::size_t);
-void* __libc_valloc(std::size_t);
-void* __libc_pvalloc(std::size_t);
-}
+#include "tests/conformance/malloc_api.hpp"
 
 namespace freehold::test {
 namespace {
 
-constexpr std::size_t kKiB = 1024, kMiB = 1024 * kKiB;
-// Nobody can have these. The last is below PTRDIFF_MAX: only the address space says no.
-constexpr std::size_t kImpossible[] = {SIZE_MAX, SIZE_MAX - 4096, SIZE_MAX / 2 + 2, std::size_t{1} << 60};
-
-bool is_aligned(const void* p, std::size_t alignment) { return reinterpret_cast<std::uintptr_t>(p) % alignment == 0; }
+using malloc_api::is_aligned, malloc_api::kImpossible, malloc_api::kKiB, malloc_api::kMiB;
 
 // Sizes around everything that could be a border: each power of two and each eighth between, up to `max`.
 std::vector<std::size_t> borders(std::size_t max) {
@@ -69,20 +48,6 @@ TEST(Malloc, EverySizeUpTo40KiB_AlignedAndUsableToTheLastByte) {
     ASSERT_GE(usable, n);
     std::memset(p, 0xff, usable);
     CApi::deallocate(p);
-  }
-}
-
-TEST(Malloc, NeighboursOfOneSize_FilledToTheLastUsableByte_DoNotOverlap) {
-  for (const std::size_t n : borders(256 * kKiB)) {
-    std::array<std::pair<void*, std::size_t>, 8> blocks;
-    for (auto& [p, usable] : blocks) {
-      p = CApi::allocate(n);
-      ASSERT_NE(p, nullptr);
-      usable = CApi::usable_size(p);
-    }
-    for (std::size_t i = 0; i < blocks.size(); ++i) fill(blocks[i].first, blocks[i].second, n + i);
-    for (std::size_t i = 0; i < blocks.size(); ++i) ASSERT_TRUE(intact(blocks[i].first, blocks[i].second, n + i)) << n;
-    for (auto& [p, usable] : blocks) CApi::deallocate(p);
   }
 }
 
@@ -189,14 +154,6 @@ TEST(Calloc, ProductOverflows_NullAndEnomem) {
   }
 }
 
-TEST(Calloc, ZeroCountOrSize_FreeableBlock) {
-  for (const auto& [count, bytes] : {std::pair<std::size_t, std::size_t>{0, 8}, {8, 0}, {0, SIZE_MAX}}) {
-    void* p = opaque(&std::calloc)(count, bytes);
-    EXPECT_NE(p, nullptr);
-    CApi::deallocate(p);
-  }
-}
-
 // ---- realloc ----------------------------------------------------------------------------------------------------------
 
 TEST(Realloc, BetweenAnyTwoBorders_KeepsTheContents) {
@@ -228,29 +185,6 @@ TEST(Realloc, BetweenLargeSizes_KeepsTheContents) {
       static_cast<char*>(p)[to - 1] = 1;  // the new part is ours as well
       CApi::deallocate(p);
     }
-}
-
-TEST(Realloc, GrowingAndShrinkingBesideNeighbours_DisturbsNoOne) {
-  Random random(7);
-  std::vector<std::pair<void*, std::size_t>> blocks(64);
-  for (auto& [p, n] : blocks) {
-    n = 1 + random.below(200 * kKiB);
-    p = CApi::allocate(n);
-    fill(p, n, n);
-  }
-  for (int i = 0; i < 5000; ++i) {
-    auto& [p, n] = blocks[random.below(blocks.size())];
-    const std::size_t to = 1 + random.below(400 * kKiB);
-    p = CApi::reallocate(p, to);
-    ASSERT_NE(p, nullptr);
-    ASSERT_TRUE(intact(p, std::min(n, to), n, n)) << n << " to " << to;
-    n = to;
-    fill(p, n, n);
-  }
-  for (auto& [p, n] : blocks) {
-    EXPECT_TRUE(intact(p, n, n));
-    CApi::deallocate(p);
-  }
 }
 
 TEST(Realloc, Null_Allocates) {
@@ -479,304 +413,6 @@ TEST(FreeSized, EveryKindOfBlock_IsFreed) {
       free_sized(CApi::allocate(n), n);
       free_aligned_sized(CApi::allocate_aligned(256, n), 256, n);
     }
-}
-
-TEST(MallocTrim, LiveBlocks_Survive) {
-  std::vector<std::pair<void*, std::size_t>> live;
-  for (const std::size_t n : borders(kMiB)) {
-    void* p = CApi::allocate(n);
-    fill(p, n, n);
-    live.emplace_back(p, n);
-    CApi::deallocate(CApi::allocate(n));
-  }
-  const int given_back = opaque(&malloc_trim)(0);
-  EXPECT_TRUE(given_back == 0 || given_back == 1);
-  for (const auto& [p, n] : live) {
-    EXPECT_TRUE(intact(p, n, n));
-    CApi::deallocate(p);
-  }
-}
-
-#ifdef __GLIBC__  // reports and knobs that no other libc has
-
-TEST(Mallinfo2, MemoryInUse_IsCounted) {
-  for (const std::size_t n : {std::size_t{64}, 4 * kKiB, 100 * kKiB, 40 * kMiB}) {
-    const auto in_use = [] {
-      const struct mallinfo2 m = opaque(&mallinfo2)();
-      return m.uordblks + m.hblkhd;  // glibc counts mapped blocks apart
-    };
-    const std::size_t before = in_use();
-    std::vector<void*> blocks(std::max<std::size_t>(2, 32 * kMiB / n));
-    for (void*& p : blocks) p = CApi::allocate(n);
-    const std::size_t during = in_use();
-    const std::size_t asked = blocks.size() * n;
-    EXPECT_GE(during - before, asked / 100 * 95) << n;
-    for (void* p : blocks) CApi::deallocate(p);
-    EXPECT_LE(in_use(), before + asked / 4) << n;
-  }
-}
-
-// glibc's equation, also while free memory is kept.
-TEST(Mallinfo2, Totals_AddUp) {
-  for (const std::size_t n : {std::size_t{64}, 4 * kKiB, kMiB}) {
-    std::vector<void*> blocks(10);
-    for (void*& p : blocks) std::memset(p = CApi::allocate(n), 1, n);
-    for (const bool freed : {false, true}) {
-      if (freed)
-        for (void* p : blocks) CApi::deallocate(p);
-      const struct mallinfo2 m = opaque(&mallinfo2)();
-      EXPECT_EQ(m.arena, m.uordblks + m.fordblks) << n << " freed " << freed;
-      EXPECT_GE(m.fordblks, m.keepcost);
-    }
-  }
-}
-
-// Old programs turn these knobs and print these tables; nothing may break.
-TEST(OldKnobs, AllOfThem_DoNoHarm) {
-  EXPECT_GE(mallopt(M_MMAP_THRESHOLD, 1 << 20), 0);
-  EXPECT_GE(mallopt(M_MXFAST, 64), 0);
-  EXPECT_GE(mallopt(M_ARENA_MAX, 2), 0);
-  EXPECT_GE(mallopt(M_TRIM_THRESHOLD, 1 << 20), 0);
-  if (freehold_is_expected()) {
-    EXPECT_EQ(mallopt(M_ARENA_TEST, 8), 1);
-    EXPECT_EQ(mallopt(12345, 1), 0) << "there is no such parameter";
-  }
-  char* text = nullptr;
-  std::size_t size = 0;
-  std::FILE* stream = ::open_memstream(&text, &size);
-  malloc_info(0, stream);
-  std::fclose(stream);
-  CApi::deallocate(text);
-}
-
-// M_PERTURB: new blocks hold the complement of the byte, but for zeroed ones. In a thread of its own, and off again.
-TEST(Perturb, OnAndOff_FillsNewBlocks) {
-  std::thread([] {
-    CApi::deallocate(CApi::allocate(100));  // the thread has a cache by now
-    ASSERT_EQ(mallopt(M_PERTURB, 0xa5), 1);
-    for (int round = 0; round < 3; ++round)
-      for (const std::size_t n : {std::size_t{1}, std::size_t{100}, 5 * kKiB, 50 * kKiB, 3 * kMiB}) {
-        auto* const fresh = static_cast<unsigned char*>(CApi::allocate(n));
-        auto* const aligned = static_cast<unsigned char*>(CApi::allocate_aligned(64, n));
-        auto* const zeroed = static_cast<unsigned char*>(CApi::allocate_zeroed(n));
-        EXPECT_EQ(std::count(fresh, fresh + n, 0x5a), static_cast<std::ptrdiff_t>(n));
-        EXPECT_EQ(std::count(aligned, aligned + n, 0x5a), static_cast<std::ptrdiff_t>(n));
-        EXPECT_EQ(std::count(zeroed, zeroed + n, 0), static_cast<std::ptrdiff_t>(n));
-        for (void* p : {fresh, aligned, zeroed}) CApi::deallocate(p);
-      }
-    EXPECT_EQ(mallopt(M_PERTURB, 0), 1);
-    auto* const kept = static_cast<unsigned char*>(CApi::allocate(64));
-    std::fill(kept, kept + 64, 7);
-    CApi::deallocate(kept);
-    auto* const again = static_cast<unsigned char*>(CApi::allocate(64));
-    EXPECT_NE(again[63], 0x5a);
-    CApi::deallocate(again);
-  }).join();
-}
-
-// glibc prints its own whole, whether the thread is to be cancelled or not.
-TEST(MallocStats, CancelledThread_PrintsAllTheSame) {
-  const int file = ::memfd_create("stderr", 0);
-  const int saved = ::dup(STDERR_FILENO);
-  std::fflush(stderr);
-  ::dup2(file, STDERR_FILENO);
-  std::thread([] {
-    ::pthread_cancel(::pthread_self());
-    opaque (&malloc_stats)();
-    ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);
-  }).join();
-  std::fflush(stderr);
-  ::dup2(saved, STDERR_FILENO);
-  ::close(saved);
-  EXPECT_GT(::lseek(file, 0, SEEK_END), 20);
-  ::close(file);
-}
-
-TEST(MallocStats, ThreadThatForbidsCancellation_StaysSo) {
-  std::FILE* const nowhere = std::fopen("/dev/null", "w");
-  ASSERT_NE(nowhere, nullptr);
-  for (const int state : {PTHREAD_CANCEL_DISABLE, PTHREAD_CANCEL_ENABLE}) {
-    int former = -1, after = -1;
-    ASSERT_EQ(::pthread_setcancelstate(state, &former), 0);
-    EXPECT_EQ(opaque(&malloc_info)(0, nowhere), 0);
-    ASSERT_EQ(::pthread_setcancelstate(former, &after), 0);
-    EXPECT_EQ(after, state);
-  }
-  std::fclose(nowhere);
-}
-
-TEST(MallocInfo, UnknownOptions_EinvalIsReturnedAndNotSet) {
-  std::FILE* const file = std::tmpfile();
-  ASSERT_NE(file, nullptr);
-  errno = 0;
-  EXPECT_EQ(opaque(&malloc_info)(1, file), EINVAL);
-  EXPECT_EQ(errno, 0);
-  EXPECT_EQ(std::ftell(file), 0) << "nothing is written";
-  std::fclose(file);
-}
-
-TEST(MallocInfo, CancelledThread_WritesAllTheSame) {
-  std::FILE* const file = std::tmpfile();
-  ASSERT_NE(file, nullptr);
-  std::setvbuf(file, nullptr, _IONBF, 0);  // every piece is a write, where a thread may be cancelled
-  std::thread([file] {
-    ::pthread_cancel(::pthread_self());
-    auto* const info = opaque(&malloc_info);
-    (void)info(0, file);
-    ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);
-  }).join();
-  std::rewind(file);
-  std::string text(1 << 16, '\0');
-  text.resize(std::fread(text.data(), 1, text.size(), file));
-  EXPECT_TRUE(text.starts_with("<malloc")) << text.substr(0, 100);
-  EXPECT_TRUE(text.ends_with("</malloc>\n"))
-      << "it ends with " << text.substr(text.size() - std::min<std::size_t>(text.size(), 100));
-  std::fclose(file);
-}
-
-// ---- glibc's private names ----------------------------------------------------------------------------------------------
-
-TEST(LibcNames, Blocks_CrossBothWays) {
-  for (const std::size_t n : {std::size_t{1}, std::size_t{1000}, 50 * kKiB, 3 * kMiB}) {
-    for (void* p : {opaque(&__libc_malloc)(n), opaque(&__libc_calloc)(1, n), opaque(&__libc_memalign)(64, n),
-                    opaque(&__libc_valloc)(n), opaque(&__libc_pvalloc)(n)}) {
-      ASSERT_NE(p, nullptr);
-      EXPECT_GE(CApi::usable_size(p), n);
-      fill(p, n, n);
-      p = CApi::reallocate(p, n + 100);
-      EXPECT_TRUE(intact(p, n, n));
-      CApi::deallocate(p);
-    }
-    void* const ours = opaque(&__libc_realloc)(CApi::allocate(n), n * 2);
-    EXPECT_GE(CApi::usable_size(ours), n * 2);
-    opaque (&__libc_free)(ours);
-  }
-}
-
-#endif  // __GLIBC__
-
-// ---- operator new and delete ------------------------------------------------------------------------------------------
-
-// Calls of the operators as functions, which no compiler may leave out.
-template <class New, class Delete>
-void expect_pair_works(std::size_t alignment, New&& make, Delete&& drop) {
-  for (const std::size_t n : {std::size_t{0}, std::size_t{1}, std::size_t{24}, std::size_t{1000}, 50 * kKiB, 3 * kMiB}) {
-    std::array<void*, 4> blocks;
-    for (void*& p : blocks) {
-      p = make(n);
-      ASSERT_NE(p, nullptr);
-      ASSERT_TRUE(is_aligned(p, alignment));
-      ASSERT_GE(CApi::usable_size(p), n);  // from the same allocator
-    }
-    for (std::size_t i = 0; i < blocks.size(); ++i) fill(blocks[i], n, n + i);
-    for (std::size_t i = 0; i < blocks.size(); ++i) EXPECT_TRUE(intact(blocks[i], n, n + i));
-    for (void* p : blocks) drop(p, n);
-  }
-}
-
-TEST(OperatorNew, EveryForm_MatchesEveryDelete) {
-  const std::nothrow_t& nothrow = std::nothrow;
-  expect_pair_works(16, [](auto n) { return ::operator new(n); }, [](void* p, auto) { ::operator delete(p); });
-  expect_pair_works(16, [](auto n) { return ::operator new(n); }, [](void* p, auto n) { ::operator delete(p, n); });
-  expect_pair_works(16, [](auto n) { return ::operator new[](n); }, [](void* p, auto) { ::operator delete[](p); });
-  expect_pair_works(16, [](auto n) { return ::operator new[](n); }, [](void* p, auto n) { ::operator delete[](p, n); });
-  expect_pair_works(
-      16, [&](auto n) { return ::operator new(n, nothrow); }, [&](void* p, auto) { ::operator delete(p, nothrow); });
-  expect_pair_works(
-      16, [&](auto n) { return ::operator new[](n, nothrow); }, [&](void* p, auto) { ::operator delete[](p, nothrow); });
-  for (const std::size_t bytes : {std::size_t{8}, std::size_t{64}, std::size_t{4096}, 2 * kMiB}) {
-    const std::align_val_t a{bytes};
-    expect_pair_works(bytes, [=](auto n) { return ::operator new(n, a); }, [=](void* p, auto) { ::operator delete(p, a); });
-    expect_pair_works(
-        bytes, [=](auto n) { return ::operator new(n, a); }, [=](void* p, auto n) { ::operator delete(p, n, a); });
-    expect_pair_works(
-        bytes, [=](auto n) { return ::operator new[](n, a); }, [=](void* p, auto) { ::operator delete[](p, a); });
-    expect_pair_works(
-        bytes, [=](auto n) { return ::operator new[](n, a); }, [=](void* p, auto n) { ::operator delete[](p, n, a); });
-    expect_pair_works(
-        bytes, [&](auto n) { return ::operator new(n, a, nothrow); },
-        [&](void* p, auto) { ::operator delete(p, a, nothrow); });
-    expect_pair_works(
-        bytes, [&](auto n) { return ::operator new[](n, a, nothrow); },
-        [&](void* p, auto) { ::operator delete[](p, a, nothrow); });
-  }
-}
-
-TEST(OperatorDelete, Null_IsIgnored) {
-  ::operator delete(opaque<void*>(nullptr));
-  ::operator delete[](opaque<void*>(nullptr));
-  ::operator delete(opaque<void*>(nullptr), std::size_t{8});
-  ::operator delete(opaque<void*>(nullptr), std::align_val_t{64});
-  ::operator delete(opaque<void*>(nullptr), std::nothrow);
-}
-
-TEST(OperatorNew, ImpossibleSize_BadAlloc) {
-  for (const std::size_t n : kImpossible) {
-    EXPECT_THROW(opaque(::operator new(opaque(n))), std::bad_alloc);
-    EXPECT_THROW(opaque(::operator new[](opaque(n))), std::bad_alloc);
-    EXPECT_EQ(opaque(::operator new(opaque(n), std::nothrow)), nullptr);
-    EXPECT_EQ(opaque(::operator new[](opaque(n), std::nothrow)), nullptr);
-  }
-}
-
-TEST(OperatorNew, ImpossibleAlignedSize_BadAlloc) {
-  for (const std::size_t n : kImpossible) {
-    if (n > SIZE_MAX - 8192 && !freehold_is_expected()) continue;  // libstdc++ 12 rounds it up to 0 and grants that
-    EXPECT_THROW(opaque(::operator new(opaque(n), std::align_val_t{64})), std::bad_alloc);
-    EXPECT_THROW(opaque(::operator new[](opaque(n), std::align_val_t{4096})), std::bad_alloc);
-    EXPECT_EQ(opaque(::operator new(opaque(n), std::align_val_t{64}, std::nothrow)), nullptr);
-    EXPECT_EQ(opaque(::operator new[](opaque(n), std::align_val_t{64}, std::nothrow)), nullptr);
-  }
-}
-
-int g_handler_calls = 0;
-
-// Restores the handler whatever happens.
-class WithNewHandler {
- public:
-  explicit WithNewHandler(std::new_handler handler) : former_(std::set_new_handler(handler)) { g_handler_calls = 0; }
-  ~WithNewHandler() { std::set_new_handler(former_); }
-
- private:
-  std::new_handler former_;
-};
-
-TEST(NewHandler, GivesUpAtTheThirdCall_BadAlloc) {
-  const WithNewHandler with([] {
-    if (++g_handler_calls == 3) std::set_new_handler(nullptr);
-  });
-  EXPECT_THROW(opaque(::operator new(opaque(kImpossible[3]))), std::bad_alloc);
-  EXPECT_EQ(g_handler_calls, 3);
-}
-
-TEST(NewHandler, NothrowForm_CallsItToo) {
-  const WithNewHandler with([] {
-    if (++g_handler_calls == 2) std::set_new_handler(nullptr);
-  });
-  EXPECT_EQ(opaque(::operator new(opaque(kImpossible[3]), std::align_val_t{64}, std::nothrow)), nullptr);
-  EXPECT_EQ(g_handler_calls, 2);
-}
-
-TEST(NewHandler, ThrowsBadAlloc_ReachesTheCaller) {
-  const WithNewHandler with([] {
-    ++g_handler_calls;
-    throw std::bad_alloc();
-  });
-  EXPECT_THROW(opaque(::operator new(opaque(kImpossible[3]))), std::bad_alloc);
-  EXPECT_THROW(opaque(::operator new[](opaque(kImpossible[3]), std::align_val_t{64})), std::bad_alloc);
-  EXPECT_EQ(g_handler_calls, 2);
-}
-
-// [new.delete.single]: the nothrow form calls the other one and returns null if that throws.
-TEST(NewHandler, ThrowsBadAllocUnderNothrow_Null) {
-  const WithNewHandler with([] {
-    ++g_handler_calls;
-    throw std::bad_alloc();
-  });
-  EXPECT_EQ(opaque(::operator new(opaque(kImpossible[3]), std::nothrow)), nullptr);
-  EXPECT_EQ(opaque(::operator new[](opaque(kImpossible[3]), std::nothrow)), nullptr);
-  EXPECT_EQ(opaque(::operator new(opaque(kImpossible[3]), std::align_val_t{64}, std::nothrow)), nullptr);
-  EXPECT_EQ(g_handler_calls, 3);
 }
 
 }  // namespace

@@ -8,7 +8,6 @@
 #include <cstring>
 #include <fstream>
 #include <new>
-#include <optional>
 #include <random>
 #include <set>
 #include <thread>
@@ -18,6 +17,7 @@
 #include "freehold/os/cpu.hpp"
 #include "freehold/os/pages.hpp"
 #include "tests/support/emulated.hpp"
+#include "tests/support/heap_errors.hpp"
 #include "tests/support/strategies.hpp"
 
 namespace freehold::test {
@@ -104,24 +104,6 @@ TYPED_TEST(Pools, ReleasedInAnyOrder_EverythingComesBack) {
     }
     release_all(pool, slots);
   }
-}
-
-TYPED_TEST(Pools, Polluted_OnlyTheFreeOnesAreFound) {
-  if constexpr (!pool::is_bounded<TypeParam>()) GTEST_SKIP() << "without bound";
-  const PoolShape shape{.slots = 1001, .slot_bytes = 12, .alignment = 4};
-  NativePool<TypeParam> pool(shape);
-  std::vector<void*> slots = acquire_all(pool, shape.slots);
-  std::sort(slots.begin(), slots.end());
-  for (const auto is_free : {+[](std::size_t i) { return i % 2 == 1; }, +[](std::size_t i) { return i >= 500; },
-                             +[](std::size_t i) { return i % 100 == 99; }}) {
-    std::set<void*> expected;
-    for (std::size_t i = 0; i < slots.size(); ++i)
-      if (is_free(i)) pool.release(*expected.insert(slots[i]).first);
-    const std::vector<void*> found = acquire_all(pool, shape.slots);
-    EXPECT_EQ(found.size(), expected.size());
-    EXPECT_EQ(std::set<void*>(found.begin(), found.end()), expected);
-  }
-  release_all(pool, slots);
 }
 
 TYPED_TEST(Pools, FullButForOne_ThatIsFoundWhereverItIs) {
@@ -254,39 +236,28 @@ T* opaque(T* pointer) {
   return pointer;
 }
 
-// Filled by one thread at a time.
-std::vector<std::pair<base::HeapError, const void*>> g_errors;
-
 template <class S>
 class MisusedPools : public testing::Test {
  protected:
   void SetUp() override {
     if (!pool::kChecked) GTEST_SKIP() << "only a checked build promises to see it";
     if (!pool::is_bounded<S>()) GTEST_SKIP() << "the system's malloc is not ours to check";
-    g_errors.clear();
-    former_ = base::set_fatal_handler([](base::HeapError error, const void* at) { g_errors.emplace_back(error, at); });
-  }
-  void TearDown() override {
-    if (former_) base::set_fatal_handler(*former_);
   }
   // One error was seen since the last time, and the pool still works.
   void expect_seen(NativePool<S>& pool, base::HeapError error, const void* at, const std::vector<void*>& held) {
-    ASSERT_EQ(g_errors.size(), 1u);
-    EXPECT_EQ(g_errors[0].first, error);
-    EXPECT_EQ(g_errors[0].second, at);
-    g_errors.clear();
+    HeapErrors::expect(error, at);
     const std::vector<void*> rest = acquire_all(pool, kSlots);
     std::set<void*> all(rest.begin(), rest.end());
     all.insert(held.begin(), held.end());
     EXPECT_EQ(all.size(), rest.size() + held.size());
     EXPECT_EQ(all.size(), kSlots);
     release_all(pool, rest);
-    EXPECT_TRUE(g_errors.empty());
+    HeapErrors::expect_none();
   }
 
   static constexpr std::size_t kSlots = 100;
   OnOneCpu one_cpu_;
-  std::optional<base::FatalHandler> former_;
+  HeapErrors errors_;
 };
 TYPED_TEST_SUITE(MisusedPools, StrategyTypes, StrategyName);
 
@@ -317,7 +288,7 @@ TYPED_TEST(MisusedPools, AnothersSlotAndTheStack_ForeignPointer) {
   pool.release(opaque(&local));
   this->expect_seen(pool, base::HeapError::kForeignPointer, &local, {});
   another.release(opaque(anothers));
-  EXPECT_TRUE(g_errors.empty());
+  HeapErrors::expect_none();
 }
 
 TYPED_TEST(MisusedPools, MiddleOfASlot_InteriorPointer) {
@@ -326,7 +297,7 @@ TYPED_TEST(MisusedPools, MiddleOfASlot_InteriorPointer) {
   pool.release(opaque(slot + 8));
   this->expect_seen(pool, base::HeapError::kInteriorPointer, slot + 8, {slot});
   pool.release(slot);
-  EXPECT_TRUE(g_errors.empty());
+  HeapErrors::expect_none();
 }
 
 // ---- what AddressSanitizer sees
