@@ -117,42 +117,6 @@ TYPED_TEST(OwnerPagesStress, ThreadsComeAndGoWithLiveBlocks_DescriptorsAndPagesA
   this->finish();
 }
 
-// The article's test 2 in small: one thread only allocates, one only frees, and the first leaves in the middle of it.
-TYPED_TEST(OwnerPagesStress, ProducerAndConsumer_ProducerLeavesEarly) {
-  for (int round = 0; round < 20; ++round) {
-    std::atomic<bool> done = false;
-    std::thread producer([&] {
-      std::mt19937 random(round);
-      auto& owner = *this->pages_.join();
-      for (int i = 0; i < 3000; ++i) {
-        Block* const block = this->make(owner, random);
-        for (Block* empty = nullptr; !this->boxes_[i % 64].compare_exchange_weak(empty, block); empty = nullptr)
-          std::this_thread::yield();
-      }
-      this->pages_.leave(owner);
-      done = true;
-    });
-    std::thread consumer([&] {
-      auto& owner = *this->pages_.join();
-      bool last = false;
-      for (bool more = true; more || !last;) {
-        last = done;
-        more = false;
-        for (std::size_t i = 0; i < 64; ++i) {
-          Block* const block = this->boxes_[i].exchange(nullptr);
-          more = more || block != nullptr;
-          this->destroy(&owner, block);
-        }
-        if (!more) std::this_thread::yield();
-      }
-      this->pages_.leave(owner);
-    });
-    producer.join();
-    consumer.join();
-  }
-  this->finish();
-}
-
 // The process's allocator over the engine: threads whose only trace is a block for the next one to free.
 template <class Policy>
 void ten_thousand_short_threads() {

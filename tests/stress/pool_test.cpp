@@ -126,31 +126,5 @@ TYPED_TEST(StressedPools, FewSlots_NoneTwiceAndNoneMissed) {
   this->expect_all(pool, kSlots);
 }
 
-// Threads come and go, with slots in whatever the pool keeps for them.
-TYPED_TEST(StressedPools, ShortThreads_NoneTwiceNoneLost) {
-  constexpr std::size_t kSlots = 500;
-  NativePool<TypeParam> pool({.slots = kSlots, .slot_bytes = sizeof(Stamped), .alignment = alignof(Stamped)});
-  std::atomic<int> wrong{0};
-  for (int wave = 0; wave < 10; ++wave) {
-    std::vector<std::thread> threads;
-    for (unsigned i = 0; i < kThreads; ++i) {
-      threads.emplace_back([&, mine = std::uint64_t{i} + 1] {
-        std::vector<Stamped*> held;
-        for (int k = 0; k < 100; ++k) {
-          if (auto* const slot = static_cast<Stamped*>(pool.acquire()); slot != nullptr) held.push_back(slot);
-          if (!held.empty()) held.back()->stamp(mine);
-        }
-        for (Stamped* slot : held) {
-          if (!slot->is_mine(mine)) ++wrong;
-          pool.release(slot);
-        }
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
-  }
-  EXPECT_EQ(wrong, 0);
-  this->expect_all(pool, kSlots);
-}
-
 }  // namespace
 }  // namespace freehold::test
