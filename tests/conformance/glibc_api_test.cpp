@@ -1,20 +1,14 @@
 // SPDX-License-Identifier: MIT
 // Reports, tuning calls and private names that no other libc than glibc has.
-#include <gtest/gtest.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
-#include <string>
-#include <thread>
-#include <vector>
 
 #include "tests/conformance/malloc_api.hpp"
+#include "tests/support/test.hpp"
 
 #ifdef __GLIBC__
 // No header of glibc declares these.

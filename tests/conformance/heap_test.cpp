@@ -1,15 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The promises of every private heap, be it locked by its owner or by itself.
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cstdint>
-#include <cstring>
-#include <string>
-#include <vector>
-
 #include "tests/support/heaps.hpp"
 #include "tests/support/pattern.hpp"
+#include "tests/support/test.hpp"
 
 namespace freehold::test {
 namespace {

@@ -2,25 +2,15 @@
 // The promises that C, POSIX, C++ and glibc's manual make of the malloc family, one test per promise. The same source runs
 // with Freehold linked and preloaded; without either it tests glibc's malloc, against which its expectations were checked.
 #include <dlfcn.h>
-#include <gtest/gtest.h>
 #include <malloc.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
-#include <bit>
-#include <cerrno>
-#include <cstdint>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <set>
-#include <utility>
-#include <vector>
 
 #include "freehold/os/pages.hpp"
 #include "tests/conformance/malloc_api.hpp"
+#include "tests/support/test.hpp"
 
 namespace freehold::test {
 namespace {

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: MIT
 // operator new and delete: every form, and new handlers.
-#include <gtest/gtest.h>
-
-#include <array>
 #include <new>
 
 #include "tests/conformance/malloc_api.hpp"
+#include "tests/support/test.hpp"
 
 namespace freehold::test {
 namespace {

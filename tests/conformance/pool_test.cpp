@@ -1,17 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The promises of every pool of the registry, whatever its strategy. A new strategy is tested because it is registered.
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <atomic>
-#include <cstdint>
-#include <cstring>
 #include <fstream>
 #include <new>
-#include <random>
-#include <set>
-#include <thread>
-#include <vector>
 
 #include "freehold/base/check.hpp"
 #include "freehold/os/cpu.hpp"
@@ -19,6 +9,7 @@
 #include "tests/support/emulated.hpp"
 #include "tests/support/heap_errors.hpp"
 #include "tests/support/strategies.hpp"
+#include "tests/support/test.hpp"
 
 namespace freehold::test {
 namespace {

@@ -2,25 +2,16 @@
 // The requirements on every process pool, tested on the shared-memory table and, where libgearman and gearmand are
 // installed, on two job servers and three machines on loopback. Then workers, machines and a server are killed under load,
 // and every task is counted.
-#include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
-#include <atomic>
-#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <memory>
 #include <mutex>
-#include <random>
-#include <string>
-#include <thread>
-#include <vector>
 
 #include "freehold/process.hpp"
+#include "tests/support/test.hpp"
 #ifdef FREEHOLD_GEARMAN_WORKER
 #include "freehold/process_gearman.hpp"
 #include "tests/support/gearmand.hpp"

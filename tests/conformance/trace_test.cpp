@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The randomised traces of trace.hpp, over the malloc family, or over the engine's own interface where this is compiled
 // with FREEHOLD_TEST_ENGINE (no library replaces malloc there, so the sanitizers watch the engine as well).
-#include <gtest/gtest.h>
-
 #include <cstdio>
-#include <random>
 
+#include "tests/support/test.hpp"
 #include "tests/support/trace.hpp"
 #if defined(FREEHOLD_TEST_ENGINE)
 #include "freehold/alloc/engine.hpp"

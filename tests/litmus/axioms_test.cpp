@@ -2,12 +2,10 @@
 // The axioms (axiomatic.hpp) against what the literature says of the standard litmus programs.
 #include "tests/litmus/axiomatic.hpp"
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
 #include <stdexcept>
 
 #include "tests/litmus/standard_programs.hpp"
+#include "tests/support/test.hpp"
 
 namespace freehold::litmus {
 namespace {

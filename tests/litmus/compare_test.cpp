@@ -4,20 +4,11 @@
 // The others, which it cannot show (sim/README.md), are counted. The programs are the standard ones, these with all orders
 // and fences, all small ones of two threads, and random ones; those of the latter two are a sample, of which
 // FREEHOLD_TEST_SCALE takes more.
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <array>
-#include <cstdint>
 #include <cstdio>
-#include <cstdlib>
-#include <random>
-#include <set>
-#include <string>
-#include <vector>
 
 #include "tests/litmus/machine.hpp"
 #include "tests/litmus/standard_programs.hpp"
+#include "tests/support/test.hpp"
 
 namespace freehold::litmus {
 namespace {

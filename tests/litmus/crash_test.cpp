@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Threads that stop for ever: every step is a place to die, the dead take no step and wake no thread, and a thread that
 // awaits an end has what the dead one did in its past.
-#include <gtest/gtest.h>
-
-#include <set>
-
 #include "sim/explore.hpp"
 #include "sim/sim_atomics.hpp"
+#include "tests/support/test.hpp"
 
 namespace freehold::sim {
 namespace {

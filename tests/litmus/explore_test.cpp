@@ -1,18 +1,11 @@
 // SPDX-License-Identifier: MIT
 // The exploration itself: it finds what it must find, says how to see it again, and its reduction loses no outcome.
 #include "sim/explore.hpp"
-
-#include <gtest/gtest.h>
-
-#include <cstdlib>
-#include <set>
-#include <string>
-#include <vector>
-
 #include "freehold/base/check.hpp"
 #include "sim/sim_atomics.hpp"
 #include "sim/strategy.hpp"
 #include "tests/litmus/machine.hpp"
+#include "tests/support/test.hpp"
 
 namespace freehold::sim {
 namespace {

@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: MIT
 // The simulated machine beyond C++'s atomics: heavy fences, and reports of races on plain data. The classic litmus
 // tests are compare_test.cpp's.
-#include <gtest/gtest.h>
-
-#include <array>
-#include <set>
 #include <sstream>
-#include <vector>
 
 #include "sim/explore.hpp"
 #include "sim/sim_atomics.hpp"
+#include "tests/support/test.hpp"
 
 namespace freehold::sim {
 namespace {

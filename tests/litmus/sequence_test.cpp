@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Simulated CPUs and restartable sequences: what they must show and what they must never show.
-#include <gtest/gtest.h>
-
-#include <set>
-#include <string>
-
 #include "sim/explore.hpp"
 #include "sim/sim_atomics.hpp"
+#include "tests/support/test.hpp"
 
 namespace freehold::sim {
 namespace {

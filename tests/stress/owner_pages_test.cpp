@@ -2,18 +2,9 @@
 // OwnerPages with real threads: blocks with checked contents are freed by any thread, while threads start and end.
 // The oracles: every byte of a block is as its maker left it when it is freed; at the end the upstream has every page back.
 #include "freehold/thread_alloc/owner_pages.hpp"
-
-#include <gtest/gtest.h>
-
-#include <array>
-#include <atomic>
-#include <cstdint>
-#include <random>
-#include <thread>
-#include <vector>
-
 #include "freehold/thread_alloc/owner_pages_heap.hpp"
 #include "tests/support/emulated.hpp"
+#include "tests/support/test.hpp"
 #include "tests/unit/thread_alloc/support.hpp"
 
 namespace freehold::thread_alloc::test {

@@ -1,17 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Every pool of the registry under real threads: slots with an owner's stamp go from hand to hand; when all is done each is
 // found again.
-#include <gtest/gtest.h>
-
-#include <atomic>
-#include <cstdint>
-#include <cstring>
-#include <random>
-#include <set>
-#include <thread>
-#include <vector>
-
 #include "tests/support/strategies.hpp"
+#include "tests/support/test.hpp"
 
 namespace freehold::test {
 namespace {

@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: MIT
 // How the tests of this folder start their scenarios.
 #pragma once
-#include <gtest/gtest.h>
-
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "tests/support/emulated.hpp"
 #include "tests/support/process.hpp"
+#include "tests/support/test.hpp"
 
 // The build says where they are (CMakeLists.txt beside this file); the check that headers compile alone does not.
 #if !defined(FREEHOLD_SCENARIO)

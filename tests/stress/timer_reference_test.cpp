@@ -2,19 +2,9 @@
 // Every timer structure against a sorted reference: random operations, also from callbacks, random steps of the clock, jumps
 // by days and backwards, random budgets. The reference says of each call what must fire, what may not, and when the next is
 // due; in a checked build the structure's own invariants are checked after every step.
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <chrono>
-#include <cstdint>
 #include <cstdio>
-#include <map>
-#include <optional>
-#include <random>
-#include <set>
-#include <type_traits>
-#include <vector>
 
+#include "tests/support/test.hpp"
 #include "tests/support/trace.hpp"
 #include "tests/unit/timer/implementations.hpp"
 

@@ -2,18 +2,10 @@
 // Real threads on the structures that any thread may use: setters, cancellers and destroyers against an owner that advances.
 // The ledger of each timer: every arming ended in a call, in a cancel, or with the timer. Every context goes back to the
 // heap when its timer was destroyed and no callback of it can run, so that a late call is a use after free.
-#include <gtest/gtest.h>
-
-#include <atomic>
-#include <chrono>
-#include <memory>
-#include <random>
-#include <thread>
-#include <vector>
-
 #include "freehold/timer/driver.hpp"
 #include "freehold/timer/timer_queue.hpp"
 #include "lab/timers/container_timer_queue.hpp"
+#include "tests/support/test.hpp"
 #include "tests/support/trace.hpp"
 
 namespace freehold::test {

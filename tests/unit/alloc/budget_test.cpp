@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "freehold/alloc/budget.hpp"
-
-#include <gtest/gtest.h>
-
-#include <random>
-#include <thread>
-#include <vector>
-
 #include "freehold/sync/atomics.hpp"
+#include "tests/support/test.hpp"
 
 namespace freehold::alloc {
 namespace {

@@ -1,15 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "freehold/alloc/chunk_pool.hpp"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <memory>
-#include <random>
-#include <thread>
-#include <vector>
-
 #include "freehold/sync/atomics.hpp"
+#include "tests/support/test.hpp"
 
 namespace freehold::alloc {
 namespace {

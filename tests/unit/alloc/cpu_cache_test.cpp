@@ -2,16 +2,10 @@
 // The CPUs' stacks over a core that only counts: every slot that it gave is in one place, in use, in a stack or given back.
 #include "freehold/alloc/cpu_cache.hpp"
 
-#include <gtest/gtest.h>
 #include <sched.h>
 
-#include <algorithm>
-#include <cstdint>
-#include <functional>
-#include <set>
-#include <utility>
-
 #include "freehold/alloc/config.hpp"
+#include "tests/support/test.hpp"
 #include "tests/unit/alloc/support.hpp"
 
 namespace freehold::alloc {

@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "freehold/alloc/direct_blocks.hpp"
-
-#include <gtest/gtest.h>
-
-#include <random>
-#include <thread>
-#include <vector>
-
+#include "tests/support/test.hpp"
 #include "tests/unit/alloc/support.hpp"
 
 namespace freehold::alloc {

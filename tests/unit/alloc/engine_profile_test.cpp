@@ -4,33 +4,21 @@
 #include "freehold/alloc/profile.hpp"
 
 #include <fcntl.h>
-#include <gtest/gtest.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <atomic>
-#include <cerrno>
-#include <cstdint>
-#include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <map>
-#include <set>
 #include <sstream>
-#include <string>
-#include <thread>
-#include <utility>
-#include <vector>
 
 #include "freehold/alloc/engine.hpp"
 #include "freehold/alloc/engine_state.hpp"
 #include "freehold/os/threads.hpp"
 #include "freehold/profile/byte_sampler.hpp"
+#include "tests/support/test.hpp"
 
 namespace freehold::alloc {
 namespace {

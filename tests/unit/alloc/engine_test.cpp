@@ -4,7 +4,6 @@
 // that each of these moments can be had on purpose.
 #include "freehold/alloc/engine.hpp"
 
-#include <gtest/gtest.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -12,21 +11,13 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <atomic>
-#include <cerrno>
-#include <chrono>
-#include <cstdint>
-#include <cstring>
 #include <fstream>
-#include <functional>
-#include <thread>
-#include <utility>
-#include <vector>
 
 #include "freehold/alloc/engine_state.hpp"
 #include "freehold/os/threads.hpp"
 #include "tests/support/child.hpp"
 #include "tests/support/emulated.hpp"
+#include "tests/support/test.hpp"
 
 namespace freehold::alloc {
 namespace {

@@ -2,13 +2,7 @@
 // The page source fails at the k-th call, for every k of a scripted life. The answer is null (or the former block), and
 // nothing is lost: blocks keep their content and can be freed. With the source healed the machine holds as many blocks as
 // one that never saw a fault.
-#include <gtest/gtest.h>
-
-#include <memory>
-#include <random>
-#include <thread>
-#include <vector>
-
+#include "tests/support/test.hpp"
 #include "tests/unit/alloc/support.hpp"
 
 namespace freehold::alloc {

@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Blocks that are mapped one by one while a fork is under way. Threads that meet are tests/model/fork_gate_model.cpp's.
-#include <gtest/gtest.h>
-
-#include <cstdint>
-#include <cstring>
-#include <vector>
-
 #include "freehold/alloc/fork_work.hpp"
+#include "tests/support/test.hpp"
 #include "tests/unit/alloc/support.hpp"
 
 namespace freehold::alloc {

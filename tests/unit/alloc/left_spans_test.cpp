@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Slots smaller than a cache line that one thread has freed for another: while that one lives they are left to it, within
 // the budget, so that two threads do not write to one line for ever.
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <random>
 #include <unordered_set>
-#include <vector>
 
 #include "freehold/alloc/core.hpp"
+#include "tests/support/test.hpp"
 #include "tests/unit/alloc/support.hpp"
 
 namespace freehold::alloc {

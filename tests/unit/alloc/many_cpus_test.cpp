@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: MIT
 // A machine of many CPUs, of which the engine only hears: the memory of a program that uses few of them does not depend on
 // how many there are, at work and at rest.
-#include <gtest/gtest.h>
-
-#include <cstring>
-#include <memory>
-#include <set>
-#include <vector>
-
 #include "freehold/alloc/core.hpp"
+#include "tests/support/test.hpp"
 #include "tests/unit/alloc/support.hpp"
 
 namespace freehold::alloc {

@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "freehold/alloc/metadata.hpp"
-
-#include <gtest/gtest.h>
-
-#include <map>
-#include <random>
-#include <vector>
-
+#include "tests/support/test.hpp"
 #include "tests/unit/alloc/support.hpp"
 
 namespace freehold::alloc {

@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The free runs that threads keep for themselves (alloc/run_cache.hpp), through the core that uses them.
 #include "freehold/alloc/run_cache.hpp"
-
-#include <gtest/gtest.h>
-
-#include <set>
-#include <utility>
-#include <vector>
-
+#include "tests/support/test.hpp"
 #include "tests/unit/alloc/support.hpp"
 
 namespace freehold::alloc {

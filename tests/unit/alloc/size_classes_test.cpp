@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "freehold/alloc/size_classes.hpp"
-
-#include <gtest/gtest.h>
-
 #include "freehold/alloc/stats.hpp"
+#include "tests/support/test.hpp"
 
 namespace freehold::alloc {
 namespace {

@@ -2,25 +2,16 @@
 // Support for the tests of arena and core: page sources that fail on request and can be looked into, a clock that is set
 // by hand, a small configuration, and a thread's way through a core without the engine around it.
 #pragma once
-#include <gtest/gtest.h>
 #include <sys/mman.h>
 
-#include <algorithm>
-#include <atomic>
-#include <cerrno>
-#include <cstdint>
-#include <cstring>
-#include <map>
-#include <memory>
 #include <mutex>
-#include <utility>
-#include <vector>
 
 #include "freehold/alloc/config.hpp"
 #include "freehold/alloc/core.hpp"
 #include "freehold/os/pages.hpp"
 #include "freehold/sync/atomics.hpp"
 #include "tests/support/heap_errors.hpp"
+#include "tests/support/test.hpp"
 
 namespace freehold::test {
 

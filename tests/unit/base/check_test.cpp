@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: MIT
 #include "freehold/base/check.hpp"
 
-#include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <csignal>
-#include <cstdlib>
-#include <set>
-#include <string>
-#include <vector>
 
 #include "freehold/base/text_line.hpp"
 #include "tests/support/emulated.hpp"
+#include "tests/support/test.hpp"
 
 namespace freehold::base {
 namespace {

@@ -1,14 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Checked mode over a source of a few slots: what is reported of which misuse, and that right use is not.
 #include "freehold/check/checked_blocks.hpp"
-
-#include <gtest/gtest.h>
-
-#include <memory>
-#include <set>
-#include <thread>
-#include <vector>
-
+#include "tests/support/test.hpp"
 #include "tests/unit/check/tiny_source.hpp"
 
 namespace freehold::check {

@@ -2,11 +2,9 @@
 // Sampling: the mean, the batches, and that threads and runs differ.
 #include "freehold/check/guard_sampler.hpp"
 
-#include <gtest/gtest.h>
-
 #include <cmath>
-#include <set>
-#include <vector>
+
+#include "tests/support/test.hpp"
 
 namespace freehold::check {
 namespace {

@@ -3,13 +3,11 @@
 // of a whole program is tests/misuse/guards_test.cpp's, threads are tests/model/guard_slots_model.cpp's.
 #include "freehold/check/guard_slots.hpp"
 
-#include <gtest/gtest.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include <vector>
-
 #include "freehold/os/pages.hpp"
+#include "tests/support/test.hpp"
 
 namespace freehold::check {
 namespace {

@@ -3,14 +3,12 @@
 // its own. (Whole programs under the preload: tests/misuse/guards_test.cpp.)
 #include "freehold/check/guards.hpp"
 
-#include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cstdlib>
-
 #include "freehold/os/pages.hpp"
+#include "tests/support/test.hpp"
 
 namespace freehold::check {
 namespace {

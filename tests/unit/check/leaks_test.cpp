@@ -2,13 +2,10 @@
 // A list of more leaks than it shows. (Of a whole program: tests/misuse.)
 #include "freehold/check/leaks.hpp"
 
-#include <gtest/gtest.h>
-
-#include <cstdint>
 #include <sstream>
-#include <string>
 
 #include "freehold/os/pages.hpp"
+#include "tests/support/test.hpp"
 
 namespace freehold::check {
 namespace {

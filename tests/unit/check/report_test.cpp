@@ -2,16 +2,13 @@
 // Reports: their form, and that nothing is allocated.
 #include "freehold/check/report.hpp"
 
-#include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <csignal>
-#include <cstdlib>
-#include <string>
 
 #include "freehold/os/call_stack.hpp"
 #include "tests/support/emulated.hpp"
+#include "tests/support/test.hpp"
 
 namespace {
 bool g_forbids_allocation = false;

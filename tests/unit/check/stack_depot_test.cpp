@@ -1,14 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The depot of call stacks against a map of vectors. Two threads at once: stack_depot_model.cpp, and here with real ones.
 #include "freehold/check/stack_depot.hpp"
-
-#include <gtest/gtest.h>
-
-#include <map>
-#include <random>
-#include <set>
-#include <thread>
-#include <vector>
+#include "tests/support/test.hpp"
 
 namespace freehold::check {
 namespace {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Two reports against each other.
-#include <gtest/gtest.h>
-
 #include <nlohmann/json.hpp>
 
 #include "cli/doctor/comparison.hpp"
 #include "cli/doctor/results_json.hpp"
+#include "tests/support/test.hpp"
 #include "tests/unit/cli/doctor_support.hpp"
 
 namespace freehold::cli::doctor {

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The command's side of an examination: lines of shell, and refusals in words.
-#include <gtest/gtest.h>
-
-#include <cstdlib>
-
 #include "cli/doctor/command_lines.hpp"
 #include "cli/doctor/examine.hpp"
+#include "tests/support/test.hpp"
 
 namespace freehold::cli::doctor {
 namespace {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Which exports are understood, and collapsed stacks. Readers of the other formats: tests/cli/exports.py, heap_exports.py.
-#include <gtest/gtest.h>
-
 #include "cli/doctor/export.hpp"
 #include "cli/support/failure.hpp"
+#include "tests/support/test.hpp"
 
 namespace freehold::cli::doctor {
 namespace {

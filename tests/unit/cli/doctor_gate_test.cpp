@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: MIT
 // --fail-if: what it understands, what it answers, and what it says of what it does not understand.
-#include <gtest/gtest.h>
-
 #include <nlohmann/json.hpp>
-#include <random>
 #include <sstream>
-#include <string>
-#include <vector>
 
 #include "cli/doctor/gate.hpp"
 #include "cli/doctor/markdown.hpp"
 #include "cli/doctor/results_json.hpp"
 #include "cli/support/failure.hpp"
+#include "tests/support/test.hpp"
 #include "tests/unit/cli/doctor_support.hpp"
 
 namespace freehold::cli::doctor {

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The JSON of a diagnosis against docs/doctor-schema.md.
-#include <gtest/gtest.h>
-
 #include <nlohmann/json.hpp>
-#include <set>
-#include <string>
 
 #include "cli/doctor/results_json.hpp"
+#include "tests/support/test.hpp"
 #include "tests/unit/cli/doctor_schema.hpp"
 #include "tests/unit/cli/doctor_support.hpp"
 

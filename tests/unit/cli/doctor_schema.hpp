@@ -2,13 +2,10 @@
 // docs/doctor-schema.md as a test: what is written is described, what is described is written. The tables of the page are
 // read: a heading names an object, a row has a field, its type and its meaning.
 #pragma once
-#include <gtest/gtest.h>
-
 #include <fstream>
-#include <map>
 #include <nlohmann/json.hpp>
-#include <set>
-#include <string>
+
+#include "tests/support/test.hpp"
 
 namespace freehold::tests {
 

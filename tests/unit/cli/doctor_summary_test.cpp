@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The report on the terminal.
-#include <gtest/gtest.h>
-
-#include <algorithm>
 #include <sstream>
 
 #include "cli/doctor/summary.hpp"
+#include "tests/support/test.hpp"
 #include "tests/unit/cli/doctor_support.hpp"
 
 namespace freehold::cli::doctor {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The verdict in words.
-#include <gtest/gtest.h>
-
 #include "cli/doctor/format.hpp"
 #include "cli/doctor/verdict_text.hpp"
+#include "tests/support/test.hpp"
 #include "tests/unit/cli/doctor_support.hpp"
 
 namespace freehold::cli::doctor {

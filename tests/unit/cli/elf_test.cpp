@@ -4,16 +4,12 @@
 #include <dlfcn.h>
 #include <elf.h>
 #include <fcntl.h>
-#include <gtest/gtest.h>
 #include <link.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cstring>
-#include <string>
-#include <vector>
-
 #include "cli/support/file_descriptor.hpp"
+#include "tests/support/test.hpp"
 
 namespace freehold::cli {
 namespace {

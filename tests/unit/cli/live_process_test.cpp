@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "cli/support/live_process.hpp"
-
-#include <gtest/gtest.h>
+#include "tests/support/test.hpp"
 
 namespace freehold::cli {
 namespace {

@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Names in Prometheus's text format. tests/cli/stats_test.cpp and stats.py compare the figures with processes.
-#include <gtest/gtest.h>
-
-#include <cstdint>
-#include <optional>
-
 #include "cli/stats/sample.hpp"
+#include "tests/support/test.hpp"
 
 namespace freehold::cli::stats {
 namespace {

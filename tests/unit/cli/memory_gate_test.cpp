@@ -2,14 +2,10 @@
 // --fail-if of `freehold doctor --memory`: what it understands, and what it answers of a diagnosis that is known.
 #include "cli/doctor/memory_gate.hpp"
 
-#include <gtest/gtest.h>
-
 #include <nlohmann/json.hpp>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "cli/support/failure.hpp"
+#include "tests/support/test.hpp"
 #include "tests/unit/cli/memory_support.hpp"
 
 namespace freehold::cli::doctor {

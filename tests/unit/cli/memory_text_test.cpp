@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The sentences of `freehold doctor --memory`: what is advised fits the cause, and nothing else is.
-#include <gtest/gtest.h>
-
 #include <nlohmann/json.hpp>
-#include <string>
 
 #include "cli/doctor/memory.hpp"
+#include "tests/support/test.hpp"
 #include "tests/unit/cli/memory_support.hpp"
 
 namespace freehold::cli::doctor {

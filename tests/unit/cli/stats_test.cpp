@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: MIT
-#include <gtest/gtest.h>
-
-#include <cstdint>
-
 #include "cli/support/units.hpp"
+#include "tests/support/test.hpp"
 
 namespace freehold::cli {
 namespace {

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include <fcntl.h>
-#include <gtest/gtest.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -17,6 +15,7 @@
 #include "cli/support/output_file.hpp"
 #include "cli/support/progress.hpp"
 #include "cli/support/shell.hpp"
+#include "tests/support/test.hpp"
 
 namespace freehold::cli {
 namespace {

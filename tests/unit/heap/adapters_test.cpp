@@ -2,20 +2,15 @@
 // Arrays, handles by a base, deduced allocators, and the adapters before heaps and resources.
 #include "freehold/heap/adapters.hpp"
 
-#include <gtest/gtest.h>
-
 #include <list>
-#include <map>
 #include <memory_resource>
 #include <new>
 #include <stdexcept>
-#include <string>
-#include <thread>
-#include <vector>
 
 #include "freehold/heap/heap_allocator.hpp"
 #include "freehold/heap/heap_resource.hpp"
 #include "freehold/heap/in_heap.hpp"
+#include "tests/support/test.hpp"
 
 namespace freehold::heap {
 namespace {

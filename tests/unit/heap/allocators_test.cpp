@@ -1,19 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Private heaps behind the C++ library's interfaces: allocator, memory resource, operator new and delete of a class,
 // unique_ptr.
-#include <gtest/gtest.h>
-
-#include <array>
-#include <functional>
 #include <list>
-#include <map>
-#include <memory>
 #include <memory_resource>
 #include <numeric>
 #include <stdexcept>
-#include <string>
 #include <unordered_map>
-#include <vector>
 
 #include "freehold/heap/heap_allocator.hpp"
 #include "freehold/heap/heap_resource.hpp"
@@ -21,6 +13,7 @@
 #include "freehold/heap/owner_locked_heap.hpp"
 #include "freehold/heap/private_heap.hpp"
 #include "tests/support/heaps.hpp"
+#include "tests/support/test.hpp"
 
 namespace freehold::heap {
 namespace {

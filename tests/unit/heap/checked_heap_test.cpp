@@ -1,16 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Private heaps in checked mode: this program runs with FREEHOLD_CHECK=1. (Each kind of misuse, as a process of its own:
 // tests/misuse/heap_program.cpp.)
-#include <gtest/gtest.h>
-
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <thread>
-#include <utility>
-#include <vector>
-
 #include "freehold/alloc/checked.hpp"
 #include "freehold/alloc/engine.hpp"
 #include "freehold/base/check.hpp"
@@ -21,6 +11,7 @@
 #include "tests/support/child.hpp"
 #include "tests/support/heap_errors.hpp"
 #include "tests/support/heaps.hpp"
+#include "tests/support/test.hpp"
 
 namespace freehold::heap {
 namespace {

@@ -1,19 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Misuse of private heaps: found in a checked build, always and at once; use after the end of a block, and beyond it, by
 // AddressSanitizer. (memcheck: tests/misuse/heap_memcheck.cpp.)
-#include <gtest/gtest.h>
-
-#include <cstddef>
-#include <cstdint>
-#include <utility>
-#include <vector>
-
 #include "freehold/base/check.hpp"
 #include "freehold/base/poison.hpp"
 #include "freehold/heap/owner_locked_heap.hpp"
 #include "freehold/heap/private_heap.hpp"
 #include "tests/support/heap_errors.hpp"
 #include "tests/support/heaps.hpp"
+#include "tests/support/test.hpp"
 
 namespace freehold::heap {
 namespace {

@@ -1,20 +1,14 @@
 // SPDX-License-Identifier: MIT
 // Heaps on a memory node, on machines that this one need not be.
-#include <gtest/gtest.h>
 #include <linux/mempolicy.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#include <cstddef>
-#include <cstdlib>
-#include <cstring>
-#include <map>
-#include <vector>
 
 #include "freehold/heap/owner_locked_heap.hpp"
 #include "freehold/heap/private_heap.hpp"
 #include "freehold/os/nodes.hpp"
 #include "freehold/os/pages.hpp"
+#include "tests/support/test.hpp"
 
 namespace freehold::heap {
 namespace {

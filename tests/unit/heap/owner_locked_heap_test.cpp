@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: MIT
 // OwnerLockedHeap beyond the suite of both kinds: a class whose last object ends begins anew.
 #include "freehold/heap/owner_locked_heap.hpp"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <random>
-#include <vector>
+#include "tests/support/test.hpp"
 
 namespace freehold {
 namespace {

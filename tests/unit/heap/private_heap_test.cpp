@@ -2,24 +2,15 @@
 // PrivateHeap's promises to threads: waiting for room, release and destruction by any of them, fork, bounded memory.
 #include "freehold/heap/private_heap.hpp"
 
-#include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <cstdint>
 #include <cstdio>
-#include <cstring>
-#include <memory>
-#include <string>
-#include <thread>
-#include <vector>
 
 #include "freehold/os/cpu.hpp"
 #include "tests/support/child.hpp"
 #include "tests/support/heaps.hpp"
 #include "tests/support/pattern.hpp"
+#include "tests/support/test.hpp"
 
 namespace freehold::heap {
 namespace {

@@ -2,18 +2,12 @@
 // The registry of heaps around fork; what it reports is private_heap_test.cpp's.
 #include "freehold/heap/registry.hpp"
 
-#include <gtest/gtest.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <atomic>
-#include <chrono>
-#include <cstdlib>
-#include <thread>
-#include <vector>
-
 #include "freehold/alloc/engine.hpp"
+#include "tests/support/test.hpp"
 
 namespace freehold::heap {
 namespace {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "freehold/heap/size_classes.hpp"
-
-#include <gtest/gtest.h>
+#include "tests/support/test.hpp"
 
 namespace freehold::heap {
 namespace {

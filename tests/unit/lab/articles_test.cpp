@@ -1,20 +1,15 @@
 // SPDX-License-Identifier: MIT
 // Verdicts on the articles' claims, from results that are made by hand.
 #include <fmt/format.h>
-#include <gtest/gtest.h>
 
-#include <algorithm>
-#include <array>
 #include <cmath>
-#include <map>
 #include <nlohmann/json.hpp>
-#include <random>
-#include <set>
 
 #include "lab/articles/findings.hpp"
 #include "lab/articles/results_json.hpp"
 #include "lab/articles/sets.hpp"
 #include "lab/articles/table.hpp"
+#include "tests/support/test.hpp"
 #include "tests/unit/lab/articles_support.hpp"
 
 namespace freehold::cli::articles {

@@ -1,17 +1,9 @@
 // SPDX-License-Identifier: MIT
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <array>
-#include <chrono>
-#include <set>
 #include <span>
-#include <thread>
-#include <type_traits>
-#include <vector>
 
 #include "lab/pools/run.hpp"
 #include "lab/strategies/registry.hpp"
+#include "tests/support/test.hpp"
 
 namespace freehold::cli::pools {
 namespace {

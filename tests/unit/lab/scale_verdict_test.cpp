@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "lab/scale/verdict.hpp"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-
+#include "tests/support/test.hpp"
 #include "tests/unit/lab/scale_support.hpp"
 
 namespace freehold::cli::scale {

@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: MIT
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <set>
-#include <vector>
-
 #include "lab/timers/run.hpp"
+#include "tests/support/test.hpp"
 
 namespace freehold::cli::timers {
 namespace {

@@ -3,14 +3,10 @@
 #include "freehold/os/call_stack.hpp"
 
 #include <dlfcn.h>
-#include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <atomic>
-#include <thread>
-#include <vector>
+#include "tests/support/test.hpp"
 
 namespace freehold::os {
 namespace {

@@ -1,20 +1,16 @@
 // SPDX-License-Identifier: MIT
 #include "freehold/os/cpu.hpp"
 
-#include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "freehold/os/memory_limit.hpp"
 #include "tests/support/child.hpp"
+#include "tests/support/test.hpp"
 
 namespace freehold::os {
 namespace {

@@ -1,22 +1,18 @@
 // SPDX-License-Identifier: MIT
 // Memory files and mapped files: sealed sizes, sharing, guards, and what a child of fork() has of them.
 #include <fcntl.h>
-#include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstddef>
-#include <cstring>
 #include <fstream>
-#include <functional>
 
 #include "freehold/os/mapped_file.hpp"
 #include "freehold/os/memory_file.hpp"
 #include "freehold/os/pages.hpp"
 #include "tests/support/child.hpp"
 #include "tests/support/emulated.hpp"
+#include "tests/support/test.hpp"
 
 namespace freehold::os {
 namespace {

@@ -5,24 +5,15 @@
 
 #include <alloca.h>
 #include <dlfcn.h>
-#include <gtest/gtest.h>
 #include <link.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <ucontext.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <atomic>
-#include <cstdlib>
-#include <cstring>
-#include <random>
-#include <thread>
-#include <utility>
-#include <vector>
-
 #include "freehold/os/call_stack.hpp"
 #include "tests/support/child.hpp"
+#include "tests/support/test.hpp"
 
 namespace freehold::os {
 namespace frame_rules_test {

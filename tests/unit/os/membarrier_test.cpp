@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "freehold/os/futex.hpp"
-
-#include <gtest/gtest.h>
-
-#include <cerrno>
+#include "tests/support/test.hpp"
 
 namespace freehold::os {
 namespace {

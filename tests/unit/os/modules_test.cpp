@@ -3,19 +3,14 @@
 #include "freehold/os/modules.hpp"
 
 #include <dlfcn.h>
-#include <gtest/gtest.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstdint>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <string>
 
 #include "freehold/os/pages.hpp"
+#include "tests/support/test.hpp"
 
 namespace freehold::os {
 namespace {

@@ -1,22 +1,17 @@
 // SPDX-License-Identifier: MIT
 #include "freehold/os/pages.hpp"
 
-#include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <fstream>
-#include <set>
-#include <string>
 
 #include "freehold/base/bits.hpp"
 #include "tests/support/child.hpp"
 #include "tests/support/emulated.hpp"
+#include "tests/support/test.hpp"
 
 namespace freehold::os {
 namespace {

@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Options with wrong values are reported. tests/linking shows that options are read, and that the environment wins.
 #include "freehold/os/program_options.hpp"
-
-#include <gtest/gtest.h>
-
-#include <cstdlib>
-#include <string>
+#include "tests/support/test.hpp"
 
 // As a program gives its own.
 extern "C" {

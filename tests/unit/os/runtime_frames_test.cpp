@@ -3,22 +3,13 @@
 // makes the walk read what is not there. Stacks that go on: tests/cli/heap_test.cpp, tests/doctor/probe_test.cpp.
 #include "freehold/os/runtime_frames.hpp"
 
-#include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <ucontext.h>
 
-#include <algorithm>
-#include <array>
-#include <atomic>
-#include <cerrno>
-#include <cstdint>
-#include <cstdlib>
-#include <cstring>
 #include <initializer_list>
-#include <thread>
-#include <vector>
 
 #include "freehold/os/call_stack.hpp"
+#include "tests/support/test.hpp"
 
 namespace freehold::os {
 namespace runtime_frames_test {

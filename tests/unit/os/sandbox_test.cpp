@@ -3,21 +3,18 @@
 #include "freehold/os/sandbox.hpp"
 
 #include <fcntl.h>
-#include <gtest/gtest.h>
-
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <filesystem>
 #include <fstream>
-#include <string>
 
 #include "tests/support/child.hpp"
 #include "tests/support/emulated.hpp"
+#include "tests/support/test.hpp"
 
 namespace freehold::os {
 namespace {

@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Whether threads have ended or run, and futexes, as the system answers; errno stays as it was.
-#include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <atomic>
-#include <cerrno>
-#include <chrono>
-#include <thread>
-
 #include "freehold/os/threads.hpp"
+#include "tests/support/test.hpp"
 
 namespace freehold::os {
 namespace {

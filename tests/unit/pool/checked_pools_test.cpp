@@ -1,25 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Pools in checked mode: this program runs with FREEHOLD_CHECK=1. (Each kind of misuse, as a process of its own:
 // tests/misuse/pool_program.cpp.)
-#include <gtest/gtest.h>
-
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <optional>
-#include <set>
-#include <string>
-#include <thread>
-#include <utility>
-#include <vector>
-
 #include "freehold/base/check.hpp"
 #include "freehold/check/settings.hpp"
 #include "freehold/pool/object_pool.hpp"
 #include "freehold/pool/single_thread.hpp"
 #include "tests/support/heap_errors.hpp"
 #include "tests/support/strategies.hpp"
+#include "tests/support/test.hpp"
 
 namespace freehold::pool {
 namespace {

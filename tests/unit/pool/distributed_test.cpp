@@ -2,19 +2,13 @@
 // Distributed pools: where slots come from and go back to, what happens when a shard is empty, and the spreads.
 #include "lab/strategies/distributed.hpp"
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cstdint>
-#include <map>
 #include <new>
-#include <set>
-#include <vector>
 
 #include "lab/strategies/cpu_stacks.hpp"
 #include "lab/strategies/locked_flags.hpp"
 #include "lab/strategies/roaming_stacks.hpp"
 #include "tests/support/strategies.hpp"
+#include "tests/support/test.hpp"
 #include "tests/unit/hooked_atomics.hpp"
 
 namespace freehold::test {

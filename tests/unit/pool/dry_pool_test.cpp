@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: MIT
 // A full pool as back pressure: what a refused acquire costs, and that what comes back is found.
-#include <gtest/gtest.h>
-
-#include <atomic>
 #include <barrier>
-#include <cstdint>
-#include <thread>
-#include <vector>
 
 #include "freehold/pool/best_pool_core.hpp"
 #include "lab/strategies/registry.hpp"
+#include "tests/support/test.hpp"
 
 namespace freehold::pool {
 namespace {

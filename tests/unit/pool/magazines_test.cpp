@@ -2,16 +2,8 @@
 // Magazines and what threads keep: more pools than a thread's table has entries, pools that end before their threads and
 // threads that end before their pools, both at once, and uses that come after a thread's end has begun.
 #include "lab/strategies/magazines.hpp"
-
-#include <gtest/gtest.h>
-
-#include <atomic>
-#include <memory>
-#include <set>
-#include <thread>
-#include <vector>
-
 #include "tests/support/strategies.hpp"
+#include "tests/support/test.hpp"
 
 namespace freehold::test {
 namespace {

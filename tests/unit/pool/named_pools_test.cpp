@@ -2,18 +2,10 @@
 // The list of named pools, as a reader outside the process walks it.
 #include "freehold/pool/named_pools.hpp"
 
-#include <gtest/gtest.h>
 #include <link.h>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <memory>
-#include <string>
-#include <vector>
-
 #include "freehold/sync/live_list.hpp"
+#include "tests/support/test.hpp"
 
 namespace freehold::pool {
 namespace {

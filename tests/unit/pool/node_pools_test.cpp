@@ -2,20 +2,13 @@
 // Containers on pools.
 #include "freehold/pool/node_pools.hpp"
 
-#include <gtest/gtest.h>
-
 #include <list>
-#include <map>
-#include <memory>
 #include <memory_resource>
-#include <set>
-#include <string>
-#include <thread>
 #include <unordered_map>
-#include <vector>
 
 #include "freehold/pool/single_thread.hpp"
 #include "lab/strategies/registry.hpp"
+#include "tests/support/test.hpp"
 
 namespace freehold::pool {
 namespace {

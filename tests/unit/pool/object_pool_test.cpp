@@ -1,25 +1,16 @@
 // SPDX-License-Identifier: MIT
 #include "freehold/pool/object_pool.hpp"
 
-#include <gtest/gtest.h>
 #include <pthread.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <barrier>
-#include <cstdint>
-#include <cstring>
 #include <fstream>
-#include <memory>
-#include <random>
-#include <set>
 #include <stdexcept>
-#include <string>
-#include <thread>
-#include <vector>
 
 #include "lab/strategies/registry.hpp"
+#include "tests/support/test.hpp"
 
 namespace freehold::pool {
 namespace {

@@ -1,19 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The pool for one thread, and every strategy's form for one thread, against a set of what is in use.
 #include "freehold/pool/single_thread.hpp"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cstdint>
-#include <cstring>
-#include <random>
-#include <set>
-#include <string>
-#include <vector>
-
 #include "freehold/pool/object_pool.hpp"
 #include "lab/strategies/registry.hpp"
+#include "tests/support/test.hpp"
 
 namespace freehold::pool {
 namespace {

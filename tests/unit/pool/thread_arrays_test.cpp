@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Pools beyond the table's places: a thread finds its arrays of them by a chain.
 #include "freehold/pool/thread_places.hpp"
-
-#include <gtest/gtest.h>
-
-#include <array>
-#include <thread>
+#include "tests/support/test.hpp"
 
 namespace freehold::pool {
 namespace {

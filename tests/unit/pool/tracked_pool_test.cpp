@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "freehold/pool/tracked_pool.hpp"
 
-#include <gtest/gtest.h>
-
-#include <atomic>
-#include <set>
 #include <stdexcept>
-#include <string>
-#include <string_view>
-#include <thread>
-#include <vector>
 
 #include "freehold/pool/single_thread.hpp"
+#include "tests/support/test.hpp"
 
 namespace freehold::pool {
 namespace {

@@ -3,10 +3,9 @@
 // what was passed over.
 #include "freehold/profile/byte_sampler.hpp"
 
-#include <gtest/gtest.h>
-
 #include <cmath>
-#include <cstdint>
+
+#include "tests/support/test.hpp"
 
 namespace freehold::profile {
 namespace {

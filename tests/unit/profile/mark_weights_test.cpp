@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "freehold/profile/mark_weights.hpp"
 
-#include <gtest/gtest.h>
-
 #include <cmath>
+
+#include "tests/support/test.hpp"
 
 namespace freehold::profile {
 namespace {

@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The table against a map, with the peak's set kept beside it as a copy.
 #include "freehold/profile/sample_table.hpp"
-
-#include <gtest/gtest.h>
-
-#include <map>
-#include <memory>
-#include <random>
-#include <vector>
+#include "tests/support/test.hpp"
 
 namespace freehold::profile {
 namespace {

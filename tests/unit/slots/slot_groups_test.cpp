@@ -1,16 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "freehold/slots/slot_groups.hpp"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <bit>
-#include <map>
-#include <random>
-#include <set>
-#include <vector>
-
 #include "freehold/alloc/size_classes.hpp"
+#include "tests/support/test.hpp"
 
 namespace freehold::pool {
 namespace {

@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "freehold/slots/summary_tree.hpp"
-
-#include <gtest/gtest.h>
-
-#include <memory>
-#include <random>
-#include <set>
-#include <vector>
+#include "tests/support/test.hpp"
 
 namespace freehold::pool {
 namespace {

@@ -1,13 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "freehold/slots/word_pool.hpp"
-
-#include <gtest/gtest.h>
-
-#include <bit>
-#include <random>
-#include <set>
-#include <vector>
-
+#include "tests/support/test.hpp"
 #include "tests/unit/slots/slots_support.hpp"
 
 namespace freehold::pool {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
 // The statistics of locks and of contention: what two threads count at the same time is counted twice.
-#include <gtest/gtest.h>
-
 #include "freehold/sync/atomics.hpp"
 #include "freehold/sync/change_count.hpp"
 #include "freehold/sync/contention.hpp"
 #include "freehold/sync/lock.hpp"
+#include "tests/support/test.hpp"
 #include "tests/unit/hooked_atomics.hpp"
 
 namespace freehold::sync {

@@ -1,16 +1,9 @@
 // SPDX-License-Identifier: MIT
 // OwnerPagesHeap in checked mode: this program runs with FREEHOLD_CHECK=1. (Each kind of misuse, as a process of its own:
 // tests/misuse/thread_alloc_program.cpp.)
-#include <gtest/gtest.h>
-
-#include <cstddef>
-#include <cstring>
-#include <thread>
-#include <utility>
-#include <vector>
-
 #include "freehold/thread_alloc/owner_pages_heap.hpp"
 #include "tests/support/heap_errors.hpp"
+#include "tests/support/test.hpp"
 
 namespace freehold::thread_alloc {
 namespace {

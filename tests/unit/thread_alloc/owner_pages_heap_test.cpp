@@ -1,17 +1,8 @@
 // SPDX-License-Identifier: MIT
 // OwnerPagesHeap as a process sees it: sizes, reallocation, large blocks beside pages, threads that come and go, fork.
 #include "freehold/thread_alloc/owner_pages_heap.hpp"
-
-#include <gtest/gtest.h>
-
-#include <atomic>
-#include <chrono>
-#include <cstring>
-#include <functional>
-#include <thread>
-#include <vector>
-
 #include "tests/support/child.hpp"
+#include "tests/support/test.hpp"
 
 namespace freehold::thread_alloc {
 namespace {

@@ -1,15 +1,8 @@
 // SPDX-License-Identifier: MIT
 // OwnerPages in one thread: a test plays several owners by turns, so that every step of a remote free is deterministic.
 #include "freehold/thread_alloc/owner_pages.hpp"
-
-#include <gtest/gtest.h>
-
-#include <array>
-#include <cerrno>
-#include <random>
-#include <vector>
-
 #include "tests/support/heap_errors.hpp"
+#include "tests/support/test.hpp"
 #include "tests/unit/thread_alloc/support.hpp"
 
 namespace freehold::thread_alloc::test {

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The page map: which pages are in it, also where there is no memory for a leaf.
-#include <gtest/gtest.h>
-
-#include <array>
-
 #include "freehold/thread_alloc/page_map.hpp"
+#include "tests/support/test.hpp"
 
 namespace freehold::thread_alloc {
 namespace {

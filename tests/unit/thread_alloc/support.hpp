@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Shared by the tests of OwnerPages: an upstream that records its pages, and small policies over it.
 #pragma once
-#include <gtest/gtest.h>
-
-#include <cstdint>
-#include <cstdlib>
-#include <cstring>
 #include <mutex>
-#include <set>
 
 #include "freehold/thread_alloc/owner_pages.hpp"
+#include "tests/support/test.hpp"
 
 namespace freehold::thread_alloc::test {
 

@@ -1,19 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Drivers of every structure that any thread may use: real time, real threads.
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <atomic>
-#include <chrono>
 #include <condition_variable>
 #include <mutex>
-#include <thread>
-#include <vector>
 
 #include "freehold/timer/driver.hpp"
 #include "freehold/timer/timer_queue.hpp"
 #include "lab/timers/container_timer_queue.hpp"
 #include "lab/timers/heap_timer_queue.hpp"
+#include "tests/support/test.hpp"
 
 namespace freehold::test {
 namespace {

@@ -1,18 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Every timer structure with every locking policy, for typed tests, and times to test them at.
 #pragma once
-#include <gtest/gtest.h>
-
-#include <chrono>
-#include <memory>
-#include <string>
-#include <type_traits>
-
 #include "freehold/timer/timer_queue.hpp"
 #include "freehold/timer/timer_wheel.hpp"
 #include "lab/timers/container_timer_queue.hpp"
 #include "lab/timers/deque_timer_queue.hpp"
 #include "lab/timers/heap_timer_queue.hpp"
+#include "tests/support/test.hpp"
 
 namespace freehold::test {
 

@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: MIT
 // The intrusive containers against their standard counterparts.
-#include <gtest/gtest.h>
-
-#include <algorithm>
 #include <deque>
-#include <map>
-#include <random>
-#include <vector>
 
 #include "freehold/timer/intrusive_list.hpp"
 #include "freehold/timer/intrusive_multimap.hpp"
+#include "tests/support/test.hpp"
 
 namespace freehold::test {
 namespace {

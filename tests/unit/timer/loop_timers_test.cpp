@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Timers in the loops of Boost.Asio and libuv: they fire in the loop, the loop ends when none is armed, and nothing is left.
-#include <gtest/gtest.h>
-
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
-#include <chrono>
-#include <memory>
-#include <optional>
-#include <vector>
 
 #include "freehold/timer/asio_timers.hpp"
 #include "freehold/timer/owned_timer.hpp"
 #include "freehold/timer/timer_queue.hpp"
 #include "freehold/timer/uv_timers.hpp"
+#include "tests/support/test.hpp"
 
 namespace freehold::test {
 namespace {

@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: MIT
 // NodeArray: what a thread may look at while another one creates a timer.
 #include "freehold/timer/node_array.hpp"
-
-#include <gtest/gtest.h>
-
-#include <cstddef>
-#include <cstdint>
-
 #include "freehold/timer/locking.hpp"
+#include "tests/support/test.hpp"
 
 namespace freehold::timer {
 namespace {

@@ -1,19 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Timers as objects: what they own, when they end, and periods; on every structure, and on drivers.
 #include "freehold/timer/owned_timer.hpp"
-
-#include <gtest/gtest.h>
-
-#include <atomic>
-#include <memory>
-#include <thread>
-#include <type_traits>
-#include <utility>
-#include <vector>
-
 #include "freehold/timer/driver.hpp"
 #include "freehold/timer/timer_queue.hpp"
 #include "freehold/timer/timer_wheel.hpp"
+#include "tests/support/test.hpp"
 #include "tests/unit/timer/implementations.hpp"
 
 namespace freehold::test {

@@ -2,18 +2,13 @@
 // Coroutines that wait for timers.
 #include "freehold/timer/sleep.hpp"
 
-#include <gtest/gtest.h>
-
-#include <atomic>
 #include <coroutine>
 #include <exception>
-#include <thread>
-#include <utility>
-#include <vector>
 
 #include "freehold/timer/driver.hpp"
 #include "freehold/timer/timer_queue.hpp"
 #include "freehold/timer/timer_wheel.hpp"
+#include "tests/support/test.hpp"
 #include "tests/unit/timer/implementations.hpp"
 
 namespace freehold::test {

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "freehold/timer/tick_clock.hpp"
-
-#include <gtest/gtest.h>
-
-#include <chrono>
-#include <cstdint>
+#include "tests/support/test.hpp"
 
 namespace freehold::timer {
 namespace {

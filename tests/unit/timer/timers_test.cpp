@@ -1,20 +1,10 @@
 // SPDX-License-Identifier: MIT
 // The promises of every timer structure (freehold/timer/timer.hpp), tested for each with each locking policy.
-#include <gtest/gtest.h>
-
-#include <atomic>
-#include <chrono>
-#include <thread>
-
-#include <algorithm>
-#include <chrono>
-#include <functional>
 #include <limits>
-#include <optional>
 #include <unordered_map>
-#include <vector>
 
 #include "freehold/timer/timer_state.hpp"
+#include "tests/support/test.hpp"
 #include "tests/unit/hooked_atomics.hpp"
 #include "tests/unit/timer/implementations.hpp"
 
