@@ -69,7 +69,10 @@ namespace {
 [[nodiscard]] void* allocate_run(std::size_t bytes, std::size_t alignment, bool& zero, std::size_t room = 0) noexcept {
   NativeCache* const cache = own_cache();  // for its mark, which no other thread writes; and it starts the engine
   if (g_start.load(std::memory_order_acquire) != Start::kReady) return out_of_memory();
-  if (cache != nullptr) consider_purger();
+  if (cache != nullptr)
+    consider_purger();
+  else if (t_cache == &g_modes.cpu)
+    consider_purger(sharing_threads());
   const bool is_sampled = is_sample_due(bytes);
   const std::uint32_t stack = is_sampled ? check::note_call_stack() : 0;
   return allocate_inside(cache, bytes, alignment, [=, &zero] {

@@ -114,6 +114,10 @@ void detach_cache(NativeCache* cache) noexcept;
 // What g_key calls when a thread ends.
 void thread_ends(void* cache) noexcept;
 [[gnu::noinline]] void change_perturbation_mode(bool perturbed) noexcept;
+// Threads that share the caches of the CPUs, and of whose ends we hear. Relaxed: a number, it publishes nothing.
+extern constinit std::atomic<std::uint64_t> g_sharing_threads;
+[[nodiscard]] inline std::uint64_t sharing_threads() noexcept { return g_sharing_threads.load(std::memory_order_relaxed); }
+void count_sharing_threads_in_child() noexcept;  // also amid an entry
 
 // True if every call must take the slow path: threads have no caches then.
 [[nodiscard]] inline bool is_perturbed() noexcept {
@@ -142,8 +146,9 @@ extern constinit Gate::Mark g_purger_mark;
 void start_purger_if_worth_while() noexcept;
 void end_purger_at_exit() noexcept;
 // Called where memory is allocated, outside the gate: a program with threads that holds enough to give some back gets one.
-inline void consider_purger() noexcept {
-  const bool may_have_one = g_core.threads() > 1 || g_options.background_thread == BackgroundThread::kOn;
+// `sharing`: threads that share the caches of the CPUs, where the caller is one.
+inline void consider_purger(std::uint64_t sharing = 0) noexcept {
+  const bool may_have_one = g_core.threads() + sharing > 1 || g_options.background_thread == BackgroundThread::kOn;
   if (may_have_one && !g_purger.exists()) [[unlikely]]
     start_purger_if_worth_while();
 }

@@ -21,6 +21,7 @@ constinit void* g_nothing[2] = {nullptr, nullptr};
 constinit Modes g_modes;
 constinit pthread_key_t g_key = kNoKey;
 constinit std::atomic<std::uint64_t> g_look_at{kFirstLook};
+constinit std::atomic<std::uint64_t> g_sharing_threads{0};
 constinit PurgerThread g_purger;
 constinit Gate g_purger_gate;
 constinit Gate::Mark g_purger_mark{0};
@@ -42,8 +43,8 @@ namespace {
 // again keep the part of regret that they would have without a purger: 60 MiB in blocks of 100 kB by 200 threads, one
 // after the other, are 607,000 page faults so, and 986,000 if each end drops it.
 void end_purger_if_alone() noexcept {
-  const bool alone =
-      g_core.threads() == 0 || (g_core.threads() == 1 && g_options.background_thread != BackgroundThread::kOn);
+  const std::uint64_t threads = g_core.threads() + sharing_threads();
+  const bool alone = threads == 0 || (threads == 1 && g_options.background_thread != BackgroundThread::kOn);
   if (!alone || os::is_confined() || !g_purger.end()) return;  // to end it takes other calls to the system
   constexpr std::uint64_t kAgainMs = 10'000;
   static constinit std::atomic<std::uint64_t> last_end{0};
@@ -65,10 +66,33 @@ void detach_cache(NativeCache* cache) noexcept {
   if (g_gate.forks() == 0) run_deferred();
 }
 
+namespace {
+
+[[nodiscard]] bool is_counted_as_sharing() noexcept {
+  return g_key != kNoKey && ::pthread_getspecific(g_key) == &g_modes.cpu;
+}
+
+// Until it ends, a thread that shares the caches of the CPUs is one of those for which the purger is there. Where the
+// program has taken all keys we would not hear of the end: such a thread is none of them.
+void count_sharing_thread() noexcept {
+  if (g_key == kNoKey || ::pthread_getspecific(g_key) != nullptr) return;
+  if (::pthread_setspecific(g_key, &g_modes.cpu) == 0) g_sharing_threads.fetch_add(1, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+void count_sharing_threads_in_child() noexcept {
+  g_sharing_threads.store(is_counted_as_sharing() ? 1 : 0, std::memory_order_relaxed);
+}
+
 // Runs after thread-local destructors, among the destructors of keys; waits for the last round, so that theirs still find
 // the cache. Later frees go straight to the bitmap.
 void thread_ends(void* cache_pointer) noexcept {
   auto* cache = static_cast<NativeCache*>(cache_pointer);
+  if (cache == &g_modes.cpu) {  // it keeps nothing
+    g_sharing_threads.fetch_sub(1, std::memory_order_relaxed);
+    return end_purger_if_alone();
+  }
   if (cache != t_cache) return;  // it was given back before
   // Not the last round: a sanitizer's runtime ends the thread in it, and instrumented code cannot run after that.
   if (++cache->exit_rounds < PTHREAD_DESTRUCTOR_ITERATIONS - 1) {
@@ -159,6 +183,7 @@ NativeCache* own_cache_slow() noexcept {
   if (wants_cpu_mode() && cpu_caches_ready()) {
     t_cache = &g_modes.cpu;
     finish_start();
+    count_sharing_thread();
     return nullptr;
   }
   if (is_perturbed()) {
@@ -206,6 +231,7 @@ void* allocate_cacheless(NativeCache& /*mode*/, SizeClass c, std::size_t bytes, 
   if (t_cache == &g_modes.cpu) {
     if (void* const slot = g_cpu_caches.pop(c); slot != nullptr) return slot;
     void* const slot = allocate_inside(nullptr, bytes, alignment, [=] { return g_cpu_caches.refill(c); });
+    consider_purger(sharing_threads());
     return filled(guard_at_refill(slot, g_cpu_caches.batch(c), bytes, alignment), bytes);
   }
   if (g_start.load(std::memory_order_acquire) != Start::kReady) return out_of_memory();
@@ -253,7 +279,7 @@ void wake_purger() noexcept {
 void start_purger_if_worth_while() noexcept {
   constexpr std::int64_t kEnoughBytes = std::int64_t{8} << 20;
   if (g_options.background_thread == BackgroundThread::kOff) return;
-  if (g_core.threads() < (g_options.background_thread == BackgroundThread::kOn ? 1 : 2)) return;
+  if (g_core.threads() + sharing_threads() < (g_options.background_thread == BackgroundThread::kOn ? 1 : 2)) return;
   if (g_core.arena().budget().footprint() + g_core.most_unreported_bytes() < kEnoughBytes) return;
   if (g_purger.has_to_wait()) return;  // before the system call
   if (os::is_confined()) return g_core.arena().budget().limit_regret();
