@@ -11,9 +11,9 @@
 // although none of its threads runs. *Regret* makes that cheap for a program whose use rises and falls: memory that is asked
 // for within a second of its return to the system raises the allowance by twice as much. The most is kRegretBytes; the
 // largest size seen where the purger thread gives memory back in time; a sixteenth of kRegretBytes where it was refused.
-// Of that counts what use has fallen from the largest size seen, or a quarter of what is in use, or what three quarters of
-// that leave of kRegretBytes. Seconds without regret halve it. *Pages that cannot go back* hold free slots beside slots in
-// use, as the last search found.
+// Of that counts the most of: what use has fallen from the largest size seen; a quarter of what is in use; what three
+// quarters of that leave of kRegretBytes; with the purger thread, three quarters of the largest size. Seconds without regret
+// halve it. *Pages that cannot go back* hold free slots beside slots in use, as the last search found.
 //
 //   Invariant, at rest with all caches and shards flushed: the figures are exact sums over the spans.
 //
@@ -124,7 +124,8 @@ class Budget {
   [[nodiscard]] std::int64_t allowance() const noexcept {
     const std::int64_t used = in_use();
     // Where use has not fallen, what comes and goes is what other sizes cannot use: a share of it is enough.
-    const std::int64_t most = std::max({get(peak_) - used, used / 4, Config::kRegretBytes - used / 4 * 3});
+    const std::int64_t of_peak = is_purged_in_time() ? get(peak_) / 4 * 3 : 0;
+    const std::int64_t most = std::max({get(peak_) - used, used / 4, Config::kRegretBytes - used / 4 * 3, of_peak});
     const std::int64_t usual = Config::kKeepBytes + used / Config::kKeepShare + std::min(get(regret_), most);
     if constexpr (kKnowsCeiling)
       if (const std::int64_t ceiling = get(ceiling_); ceiling != kNone) [[unlikely]] {

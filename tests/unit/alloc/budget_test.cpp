@@ -143,6 +143,21 @@ TEST(Budget, Regret_PurgedInTime_RaisesTheAllowanceUpToTheLargestSizeSeen) {
   EXPECT_EQ(budget.allowance(), 1000 + 50'000);
 }
 
+TEST(Budget, Regret_UseHasNotFallen_CountsUpToAShareOfIt) {
+  TestBudget budget;
+  budget.set_purged_in_time(true);
+  budget.direct(100'000);
+  const std::int64_t before = budget.allowance();
+  budget.regret(100'000, 5000);
+  EXPECT_EQ(budget.allowance(), before + 75'000) << "sizes that vary leave gaps: memory is not kept for that without end";
+  budget.direct(-90'000);
+  EXPECT_EQ(budget.allowance(), before - 90'000 / Config::kKeepShare + 90'000) << "what may come again";
+  budget.direct(90'000);
+  EXPECT_EQ(budget.allowance(), before + 75'000);
+  budget.set_purged_in_time(false);
+  EXPECT_EQ(budget.allowance(), before + Config::kRegretBytes);
+}
+
 TEST(Budget, Forget_HalvesOnceASecondWithoutRegret) {
   TestBudget budget;
   budget.set_purged_in_time(true);
