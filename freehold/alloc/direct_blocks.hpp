@@ -3,7 +3,9 @@
 //
 // They are found by address in a hash table. Freed mappings are kept while the budget allows, the latest ones, and mostly
 // whole: the next block takes one of up to twice its size, or makes a shorter one grow, so that only the pages that are
-// missing come from the system. Blocks and kept mappings grow by mremap: nothing is copied and held twice.
+// missing come from the system. Blocks and kept mappings grow by mremap: nothing is copied and held twice. A block of a
+// chunk or more that no kept mapping has room for gets the pages of several, which are moved side by side. The system keeps
+// these apart, so a block notes where it is joined.
 //
 //   Invariant: live_bytes() is the sum of the mappings in the table. None smaller than a chunk is made once there are
 //              kMaxSmall, so that the system's mappings are bounded by a constant and by what large blocks live; more are
@@ -89,10 +91,13 @@ class DirectBlocks {
   [[nodiscard]] bool check_invariants() noexcept {
     const sync::Guard guard(lock_);
     std::uint64_t bytes = 0;
-    std::size_t count = 0;
+    std::size_t count = 0, joints = 0;
     for (std::size_t b = 0; b < bucket_count_; ++b)
-      for (const Record* r = buckets_[b]; r != nullptr; r = r->next, ++count) bytes += r->mapping_bytes;
-    return bytes == live_bytes() && count == count_;
+      for (const Record* r = buckets_[b]; r != nullptr; r = r->next, ++count) {
+        bytes += r->memory.bytes;
+        joints += r->memory.joint_count;
+      }
+    return bytes == live_bytes() && count == count_ && joints == joints_;
   }
 
  private:
@@ -103,21 +108,37 @@ class DirectBlocks {
   static constexpr unsigned kMaxKept = 64;
   static constexpr std::size_t kMaxKeptBytes = std::size_t{64} << 20;  // larger mappings end when they are freed
   static constexpr std::size_t kFirstBuckets = 64;
+  // Of a block, and of all blocks: a process may have some 65,530 mappings.
+  static constexpr unsigned kMaxJoints = 15, kMaxJointsOfAll = 4096;
 
+  // One mapping, or some side by side.
+  struct Memory {
+    std::uintptr_t at = 0;
+    std::size_t bytes = 0;               // of all
+    std::uint32_t joints[kMaxJoints]{};  // in pages from `at`, ascending
+    unsigned joint_count = 0;
+
+    [[nodiscard]] std::size_t joint(unsigned i) const noexcept { return joints[i] * Config::kPageBytes; }
+    [[nodiscard]] Memory part(std::size_t from, std::size_t end) const noexcept {
+      Memory p{at + from, end - from};
+      for (unsigned i = 0; i < joint_count; ++i)
+        if (joint(i) > from && joint(i) < end)
+          p.joints[p.joint_count++] = static_cast<std::uint32_t>(joints[i] - from / Config::kPageBytes);
+      return p;
+    }
+  };
   struct Record {
     Record* next;
-    std::uintptr_t mapping;  // where the block begins, too
-    std::size_t mapping_bytes;
+    Memory memory;  // where the block begins, too
     std::size_t bytes;
   };
   struct Kept {
-    std::uintptr_t mapping = 0;
-    std::size_t bytes = 0;
+    Memory memory;
     std::uint64_t freed_at = 0;
   };
 
   [[nodiscard]] static BlockPlace place_of(const Record& r) noexcept {
-    return {reinterpret_cast<void*>(r.mapping), r.bytes, true};
+    return {reinterpret_cast<void*>(r.memory.at), r.bytes, true};
   }
   [[nodiscard]] static bool is_small(std::size_t bytes) noexcept {
     return bytes < (std::size_t{Config::kChunkSpans} << Config::kSpanShift);
@@ -140,17 +161,22 @@ class DirectBlocks {
   void* insert(Record* record, const Record& value, std::size_t counted = 0) noexcept;
   [[nodiscard]] Record* remove(std::uintptr_t block) noexcept;
   [[nodiscard]] Kept* best_kept(std::size_t bytes) noexcept;
-  [[nodiscard]] Kept take_kept(std::size_t bytes, std::size_t least) noexcept;
-  [[nodiscard]] Kept reuse(std::size_t bytes, bool& zero, std::uint64_t now) noexcept;
-  [[nodiscard]] Kept take_oldest(std::uint64_t before) noexcept {
+  [[nodiscard]] Memory take_kept(std::size_t bytes, std::size_t least) noexcept;
+  [[nodiscard]] Memory take_piece(std::size_t most, unsigned most_joints) noexcept;
+  [[nodiscard]] bool may_join() noexcept;
+  [[nodiscard]] Memory reuse(std::size_t bytes, bool& zero, std::uint64_t now) noexcept;
+  [[nodiscard]] Memory grow(const Memory& kept, std::size_t bytes, bool zero) noexcept;
+  [[nodiscard]] Memory join(Memory first, std::size_t bytes, bool zero, std::uint64_t now) noexcept;
+  [[nodiscard]] Memory take_oldest(std::uint64_t before) noexcept {
     const sync::Guard guard(lock_);
     return take_oldest_locked(before);
   }
-  [[nodiscard]] Kept take_oldest_locked(std::uint64_t before) noexcept;
+  [[nodiscard]] Memory take_oldest_locked(std::uint64_t before) noexcept;
   [[nodiscard]] std::span<Kept> kept() noexcept { return {kept_, kept_count_.load(std::memory_order_relaxed)}; }
-  [[nodiscard]] Kept take_out(Kept& kept) noexcept;
+  [[nodiscard]] Memory take_out(Kept& kept) noexcept;
+  [[nodiscard]] Memory take_front(Kept& kept, std::size_t bytes) noexcept;
   void change_kept(std::int64_t count, std::int64_t bytes) noexcept;
-  [[nodiscard]] bool keep(std::uintptr_t mapping, std::size_t bytes, std::uint64_t now) noexcept;
+  [[nodiscard]] bool keep(const Memory& memory, std::uint64_t now) noexcept;
   void end(std::uintptr_t mapping, std::size_t bytes) noexcept;
   void remember(std::size_t bytes, std::uint64_t now) noexcept;
   void regret_if_soon(std::size_t bytes, std::uint64_t now) noexcept;
@@ -161,10 +187,10 @@ class DirectBlocks {
   Metadata<Pages> metadata_;
   Record** buckets_ = nullptr;
   std::size_t bucket_count_ = 0, bucket_bytes_ = 0;
-  std::size_t count_ = 0;
-  Kept kept_[kMaxKept]{};        // the oldest first
-  std::size_t ended_bytes_ = 0;  // of mappings that ended lately and are not regretted yet
-  std::uint64_t ended_at_ = 0;   // milliseconds, the last of them
+  std::size_t count_ = 0, joints_ = 0;  // of blocks
+  Kept kept_[kMaxKept]{};               // the oldest first
+  std::size_t ended_bytes_ = 0;         // of mappings that ended lately and are not regretted yet
+  std::uint64_t ended_at_ = 0;          // milliseconds, the last of them
   Counter live_bytes_{0}, kept_bytes_{0}, kept_count_{0}, small_{0};  // written under the lock
 };
 

@@ -183,6 +183,11 @@ void* Pages::remap(void* mapping, std::size_t bytes, std::size_t new_bytes) noex
   return moved == MAP_FAILED ? nullptr : moved;
 }
 
+bool Pages::move_onto(void* to, void* from, std::size_t bytes) noexcept {
+  const base::KeepErrno keep;
+  return ::mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to) == to;
+}
+
 namespace {
 
 // True for a page of a locked mapping, and where the system does not know the call. Nothing is given back.

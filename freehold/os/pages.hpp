@@ -20,6 +20,7 @@ concept PageSource = requires(P& p, void* address, std::size_t bytes, unsigned a
   { p.unmap(address, bytes) } -> std::same_as<bool>;
   { p.purge(address, bytes) } -> std::same_as<bool>;
   { p.remap(address, bytes, bytes) } -> std::same_as<void*>;
+  { p.move_onto(address, address, bytes) } -> std::same_as<bool>;
   { p.move_out(address, bytes, bytes) } -> std::same_as<void*>;
   { p.advise_huge(address, bytes, true) } -> std::same_as<void>;
   { p.populate(address, bytes) } -> std::same_as<void>;
@@ -51,6 +52,9 @@ struct Pages {
   // Makes a mapping of map(), remap() or move_out(), or a part of one, `new_bytes` long, elsewhere if need be; new pages
   // read as zero. Null: not possible, nothing changed, errno neither.
   static void* remap(void* mapping, std::size_t bytes, std::size_t new_bytes) noexcept;
+  // The pages of `bytes` at `from`, within one mapping, in place of those at `to`; `from` is unmapped. False: not possible;
+  // `from` is untouched, and what was at `to` may be unmapped.
+  static bool move_onto(void* to, void* from, std::size_t bytes) noexcept;
   // A mapping of `new_bytes` with the content of the `bytes` at `from`, whose pages are moved, not copied; `from` stays
   // mapped, its content is unspecified then. Null: not possible (before Linux 5.7, under an emulator, over locked memory,
   // over a border between two mappings), nothing changed, errno neither.

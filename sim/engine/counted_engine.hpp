@@ -35,6 +35,7 @@ class CountedPages {
     return coherent::called_system(), coherent::gave_back(memory, bytes), true;
   }
   void* remap(void*, std::size_t, std::size_t) noexcept { return nullptr; }
+  bool move_onto(void*, void*, std::size_t) noexcept { return false; }
   void* move_out(void*, std::size_t, std::size_t) noexcept { return nullptr; }
   void advise_huge(void*, std::size_t, bool) noexcept { coherent::called_system(); }
   void populate(void*, std::size_t) noexcept {}

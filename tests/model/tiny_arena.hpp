@@ -107,6 +107,7 @@ struct TinyPages {
     return true;
   }
   void* remap(void*, std::size_t, std::size_t) { return nullptr; }
+  bool move_onto(void*, void*, std::size_t) { return false; }
   void* move_out(void*, std::size_t, std::size_t) { return nullptr; }
   void advise_huge(void*, std::size_t, bool) {}
   void populate(void*, std::size_t) {}

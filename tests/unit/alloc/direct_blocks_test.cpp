@@ -95,6 +95,111 @@ TEST(DirectBlocks, Kept_ShorterOne_GrowsAndReadsAsZeroIfAsked) {
   }
 }
 
+TEST(DirectBlocks, Kept_SeveralShorterOnes_AreJoined) {
+  for (const bool zeroed : {false, true}) {
+    TestBlocks blocks;
+    void* const in_use = blocks.allocate(128 * kMiB);  // so that much may be kept
+    void* short_ones[3];
+    for (std::size_t i = 0; i < 3; ++i) std::memset(short_ones[i] = blocks.allocate((i + 1) * kMiB), 7, (i + 1) * kMiB);
+    for (void* block : short_ones) blocks.free(block);
+    blocks.pages.heal();
+    bool zero = zeroed;
+    auto* const joined = static_cast<unsigned char*>(blocks->allocate(5 * kMiB + kMiB / 2, 1, zero, blocks.now));
+    ASSERT_NE(joined, nullptr);
+    EXPECT_EQ(zero, zeroed);
+    EXPECT_EQ(std::count(joined, joined + 5 * kMiB + kMiB / 2, zeroed ? 0 : 7), std::ptrdiff_t{5 * kMiB + kMiB / 2});
+    EXPECT_EQ(blocks->kept_bytes(), kMiB / 2) << "all came out of them";
+    EXPECT_TRUE(blocks.check());
+    EXPECT_EQ(blocks->resize(joined, 4 * kMiB), joined);
+    EXPECT_TRUE(blocks.check());
+    const auto moves = blocks.pages.calls(FakePages::kMoveOnto);
+    blocks.free(joined);
+    EXPECT_EQ(blocks.allocate(4 * kMiB), joined) << "as one";
+    EXPECT_EQ(blocks.pages.calls(FakePages::kMoveOnto), moves);
+    joined[4 * kMiB - 1] = 9;
+    auto* const longer = static_cast<unsigned char*>(blocks->resize(joined, 5 * kMiB));
+    ASSERT_NE(longer, nullptr);
+    EXPECT_EQ(longer[4 * kMiB - 1], 9);
+    EXPECT_TRUE(all_zero(longer + 4 * kMiB, kMiB));
+    EXPECT_TRUE(blocks.check());
+    blocks.free(longer);
+    blocks.free(in_use);
+    EXPECT_TRUE(blocks.check());
+  }
+}
+
+// Each is a mapping of the system's, which allows a process some 65,530.
+TEST(DirectBlocks, Joined_OfSixteenMappingsAtMost) {
+  TestBlocks blocks;
+  void* const in_use = blocks.allocate(400 * kMiB);
+  for (int round = 0; round < 3; ++round) {
+    std::vector<void*> all;
+    for (int i = 0; i < 20; ++i) all.push_back(blocks.allocate(kMiB));
+    for (void* block : all) blocks.free(block);
+    const auto moves = blocks.pages.calls(FakePages::kMoveOnto);
+    void* const joined = blocks.allocate(19 * kMiB);
+    EXPECT_EQ(blocks.pages.calls(FakePages::kMoveOnto) - moves, 15U) << "and one new";
+    EXPECT_TRUE(blocks.check());
+    blocks.free(joined);
+  }
+  blocks.free(in_use);
+  EXPECT_TRUE(blocks.check());
+}
+
+TEST(DirectBlocks, Joined_ManyBlocks_TheirMappingsAreBounded) {
+  TestBlocks blocks;
+  std::vector<void*> joined;
+  for (int i = 0; i < 300; ++i) {
+    void* pieces[16];
+    for (void*& piece : pieces) piece = blocks.allocate(kPage);
+    for (void* piece : pieces) blocks.free(piece);
+    joined.push_back(blocks.allocate(kMiB));
+  }
+  EXPECT_LE(blocks.pages.calls(FakePages::kMoveOnto), 4096U);
+  EXPECT_TRUE(blocks.check());
+  for (void* block : joined) blocks.free(block);
+  EXPECT_TRUE(blocks.check());
+}
+
+TEST(DirectBlocks, Joined_TheSystemRefusesAPiece_ABlockComesAnyway) {
+  for (unsigned call = 1; call <= 3; ++call) {
+    TestBlocks blocks;
+    void* const in_use = blocks.allocate(64 * kMiB);
+    void* short_ones[3];
+    for (void*& block : short_ones) block = blocks.allocate(kMiB);
+    for (void* block : short_ones) blocks.free(block);
+    blocks.pages.fail(call, call, FakePages::kMoveOnto);
+    void* const block = blocks.allocate(3 * kMiB);
+    ASSERT_NE(block, nullptr);
+    std::memset(block, 1, 3 * kMiB);
+    EXPECT_TRUE(blocks.check());
+    blocks.free(block);
+    blocks.free(in_use);
+    EXPECT_TRUE(blocks.check());
+  }
+}
+
+// As a program that decodes pictures: soon its pages come out of what it freed before, whatever their sizes.
+TEST(DirectBlocks, SizesThatVary_FewPagesComeFromTheSystem) {
+  TestBlocks blocks;
+  std::mt19937 random(42);
+  std::vector<void*> held(20);
+  std::uint64_t maps = 0;
+  for (int round = 0; round < 500; ++round) {
+    if (round == 100) maps = blocks.pages.calls(FakePages::kMap);
+    void*& place = held[random() % held.size()];
+    void* const fresh = blocks.allocate((5 + random() % 21) * 4 * kPage);
+    if (place != nullptr) blocks.free(place);
+    place = fresh;
+    EXPECT_LE(blocks.budget.excess(), 0);
+    blocks.now += 2;
+  }
+  EXPECT_LE(blocks.pages.calls(FakePages::kMap) - maps, 10U);
+  for (void* block : held)
+    if (block != nullptr) blocks.free(block);
+  EXPECT_TRUE(blocks.check());
+}
+
 TEST(DirectBlocks, TryDropOneKept_TheOldestIfItIsOldEnough) {
   TestBlocks blocks;
   void* const a = blocks.allocate(5 * kPage);

@@ -143,11 +143,12 @@ void expect_as_good_as_new(Machine& machine) {
 
 class Faults : public testing::TestWithParam<unsigned> {};  // the kind of call that fails; the last is any
 
-const char* const kNames[] = {"place",    "map_at",      "map",      "unmap", "purge", "remap",
-                              "move_out", "advise_huge", "populate", "name",  "any"};
+const char* const kNames[] = {"place",     "map_at",   "map",         "unmap",    "purge", "remap",
+                              "move_onto", "move_out", "advise_huge", "populate", "name",  "any"};
 INSTANTIATE_TEST_SUITE_P(EveryKind, Faults,
                          testing::Values(FakePages::kMapAt, FakePages::kMap, FakePages::kUnmap, FakePages::kPurge,
-                                         FakePages::kRemap, FakePages::kMoveOut, FakePages::kAdviseHuge, FakePages::kKinds),
+                                         FakePages::kRemap, FakePages::kMoveOnto, FakePages::kMoveOut,
+                                         FakePages::kAdviseHuge, FakePages::kKinds),
                          [](const auto& info) { return std::string(kNames[info.param]); });
 
 TEST_P(Faults, TheKthCallAlone_NothingIsLost) {

@@ -20,7 +20,20 @@ namespace freehold::test {
 class FakePages {
  public:
   // The last three are advice: a refusal is not told.
-  enum Kind : unsigned { kPlace, kMapAt, kMap, kUnmap, kPurge, kRemap, kMoveOut, kAdviseHuge, kPopulate, kName, kKinds };
+  enum Kind : unsigned {
+    kPlace,
+    kMapAt,
+    kMap,
+    kUnmap,
+    kPurge,
+    kRemap,
+    kMoveOnto,
+    kMoveOut,
+    kAdviseHuge,
+    kPopulate,
+    kName,
+    kKinds
+  };
   static constexpr unsigned kAnswered = kAdviseHuge;  // kinds below tell whether they were refused
   struct Call {
     std::uintptr_t address;
@@ -99,6 +112,13 @@ class FakePages {
     forget(mapping, bytes);
     void* const moved = os::Pages::remap(mapping, bytes, new_bytes);
     return moved != nullptr ? add(moved, new_bytes) : (add(mapping, bytes), nullptr);
+  }
+  bool move_onto(void* to, void* from, std::size_t bytes) noexcept {
+    EXPECT_TRUE(is_ours(from, bytes)) << "moving what is not ours";
+    EXPECT_TRUE(is_ours(to, bytes)) << "moving onto what is not ours";
+    const bool moves = allowed(kMoveOnto);
+    forget(moves ? from : to, bytes);
+    return moves ? os::Pages::move_onto(to, from, bytes) : !os::Pages::unmap(to, bytes);
   }
   void* move_out(void* from, std::size_t bytes, std::size_t new_bytes) noexcept {
     if (!allowed(kMoveOut)) return nullptr;
