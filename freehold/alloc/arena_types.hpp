@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The arena's settings, its counters, the memory orders of its hand-over of spans, and where a run lies; see arena.hpp.
+// Types that the parts of the arena share: units, settings, counters, the range of spans, the memory orders of the hand-over
+// of spans, and places; see arena.hpp.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -25,6 +26,36 @@ struct ArenaSettings {
   HugePages huge_pages = HugePages::kAuto;
   bool prefault = false;          // new chunks get their pages at once
   std::uint64_t limit_bytes = 0;  // of what is in use and kept; 0: none
+};
+
+template <class Config>
+struct ArenaUnits {
+  static constexpr unsigned kSpanShift = Config::kSpanShift;
+  static constexpr std::size_t kSpanBytes = std::size_t{1} << kSpanShift;
+  static constexpr unsigned kPagesPerSpan = kSpanBytes / Config::kPageBytes;
+  static constexpr unsigned kChunkSpans = Config::kChunkSpans;
+  static constexpr std::size_t kChunkBytes = kSpanBytes * kChunkSpans;
+};
+
+// The spans that exist, side by side from base() on. Their number only grows. Any thread.
+template <sync::Atomics A, class Config>
+class SpanRange {
+ public:
+  constexpr SpanRange() noexcept = default;
+  void start_at(std::uintptr_t base) noexcept { base_ = base; }  // not thread-safe
+  // Relaxed, here and below: published with the spans; a block's user was told its address after the range grew.
+  void grow_to(std::size_t count) noexcept { count_.store(count, std::memory_order_relaxed); }
+  [[nodiscard]] std::uintptr_t base() const noexcept { return base_; }
+  [[nodiscard]] std::uintptr_t address(SpanIndex i) const noexcept {
+    return base_ + (std::uintptr_t{i} << Config::kSpanShift);
+  }
+  // An address beyond is not ours.
+  [[nodiscard]] std::size_t count() const noexcept { return count_.load(std::memory_order_relaxed); }
+  [[nodiscard]] const auto& counter() const noexcept { return count_; }
+
+ private:
+  std::uintptr_t base_ = 0;
+  typename A::template atomic<std::size_t> count_{0};
 };
 
 // What the arena did since its start.

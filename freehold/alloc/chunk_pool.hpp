@@ -31,6 +31,9 @@
 namespace freehold::alloc {
 
 enum class ChunkKind : std::uint8_t { kNone, kSlots, kRuns };
+[[nodiscard]] constexpr ChunkKind other_kind(ChunkKind kind) noexcept {
+  return kind == ChunkKind::kSlots ? ChunkKind::kRuns : ChunkKind::kSlots;
+}
 
 struct ChunkPoolOrders {
   // acquire: pairs with kGive; the span's former user, or the purger, is done with it.

@@ -45,9 +45,9 @@ class Core {
   using Cache = ThreadCache<A, Config>;
   using Gate = sync::ForkGate<A>;
   using ArenaType = Arena<A, Config, Pages>;
-  using Run = typename ArenaType::Run;
-  using Runs = typename ArenaType::Runs;
-  using Reserved = typename ArenaType::Reserved;
+  using Run = typename ArenaType::Runs::Run;
+  using Runs = typename ArenaType::Runs::Runs;
+  using Reserved = typename ArenaType::Runs::Reserved;
   using Lock = sync::Mutex<A, sync::CountWaits<A>>;
 
   constexpr Core() noexcept = default;
@@ -73,7 +73,7 @@ class Core {
   // So many threads will allocate, although they do not attach: those who share the caches of CPUs.
   void expect_threads(std::size_t n) noexcept {
     const sync::Guard guard(registry_);
-    arena_.expect_threads(n);
+    arena_.free_spans().expect_threads(n);
   }
   // A cache for the calling thread; null if there is no memory for one.
   [[nodiscard]] Cache* attach() noexcept;
@@ -124,12 +124,12 @@ class Core {
   [[nodiscard]] std::size_t large_bytes(const void* block) noexcept;
   // The block that the address lies in, in use or not; start is null if there is none. Cost: up to 64 spans are looked at.
   [[nodiscard]] BlockPlace block_around(const void* pointer) noexcept;
-  // Whether the pages of a block of the caller's would be less crowded without it while its thread's next malloc of the same
+  // True if the pages of a block of the caller's would be less crowded without it while its thread's next malloc of the same
   // size gets a slot on a lower page. `cache`: the caller's own.
   [[nodiscard]] bool is_worth_moving(Cache& cache, const void* block) noexcept;
   // The second half of that, for any class: whether there is such a slot below a page. Then it is the cache's newest entry.
   [[nodiscard]] bool find_slot_below(Cache& cache, SizeClass c, std::size_t page) noexcept;
-  // Of the arena's pages, the one where `address` lies.
+  // The number of the arena's page where `address` lies.
   [[nodiscard]] std::size_t page_at(const void* address) const noexcept {
     return (reinterpret_cast<std::uintptr_t>(address) - arena_.base()) / Config::kPageBytes;
   }
@@ -160,24 +160,20 @@ class Core {
   // A bounded part of that; adds to `bytes`. Returns whether there is more.
   [[nodiscard]] bool trim_step(std::size_t& bytes) noexcept {
     bytes += direct_.drop_kept(~std::uint64_t{0});
-    return arena_.trim_step(Clock::now(), bytes);
+    return arena_.purge().trim_step(Clock::now(), bytes);
   }
   // Gives back memory beyond the budget, in a bounded step. Returns whether another would help.
   [[nodiscard]] bool relieve() noexcept {
     const std::uint64_t now = Clock::now();
     direct_.relieve(now);
-    return arena_.relieve(now) && arena_.budget().excess() > 0;
+    return arena_.purge().relieve(now) && arena_.budget().excess() > 0;
   }
   // Gives back memory that has been free for the delay, in a bounded step that waits for no lock.
   [[nodiscard]] Due purge_idle() noexcept;
   [[nodiscard]] bool keeps_mappings() const noexcept { return direct_.keeps_some(); }
   // See engine.hpp. Returns the former limit.
-  std::uint64_t set_limit(std::uint64_t bytes) noexcept {
-    const std::uint64_t former = arena_.limit();
-    arena_.set_limit(bytes);
-    return former;
-  }
-  [[nodiscard]] bool limit_was_met() const noexcept { return arena_.limit_was_met(); }
+  std::uint64_t set_limit(std::uint64_t bytes) noexcept { return arena_.purge().set_limit(bytes); }
+  [[nodiscard]] bool limit_was_met() const noexcept { return arena_.purge().limit_was_met(); }
   void stats(Stats& out) noexcept;
   // See Arena::for_each_live_figure(). Takes no lock, reads none of them.
   template <class F>
@@ -192,7 +188,7 @@ class Core {
     f(LiveFigure::kLockWaits, admission_.waits().counter());
     f(LiveFigure::kRemoteFrees, past_remote_frees_);
   }
-  // Where readers outside the process find what is counted by threads and size classes.
+  // Tells readers outside the process where the counters of threads and size classes are.
   [[nodiscard]] LiveTables live_tables() const noexcept {
     const auto address = [](const void* of) { return reinterpret_cast<std::uintptr_t>(of); };
     LiveTables tables{.bytes = sizeof(LiveTables), .unused = 0, .threads = live_layout_of<Cache>(), .classes = {}};
@@ -260,7 +256,7 @@ class Core {
 
   // The invariants of caches, budget and arena; call at rest.
   [[nodiscard]] bool check_invariants() noexcept;
-  // Whether the budget's figures are what a recount says; call at rest, unless misuse was seen.
+  // True if the budget's figures are what a recount says; call at rest, unless misuse was seen.
   [[nodiscard]] bool check_accounts() noexcept;
 
  private:
@@ -325,15 +321,15 @@ class Core {
   [[nodiscard]] bool reclaim_runs(const Cache* mine, bool only_idle) noexcept;
   // True if the arena, or a mapping that is kept, may have something that is due.
   [[nodiscard]] bool is_tick_due(std::uint64_t now) const noexcept {
-    return arena_.is_tick_due(now) || direct_.keeps_some();
+    return arena_.purge().is_tick_due(now) || direct_.keeps_some();
   }
   // Gives back memory that has been free for the delay, in a bounded step.
   void tick(std::uint64_t now) noexcept {
-    const std::uint64_t delay = arena_.purge_delay_ms();
+    const std::uint64_t delay = arena_.purge().delay_ms();
     if (direct_.keeps_some() && now > delay) (void)direct_.drop_kept(now - delay);
     // The purger, where there is one, takes back the spans that threads keep; the arena does not know of them.
-    if (arena_.tick(now) && reserved_words() != 0) arena_.note_due();
-    if (direct_.keeps_some()) arena_.note_due();
+    if (arena_.purge().tick(now) && reserved_words() != 0) arena_.due().note();
+    if (direct_.keeps_some()) arena_.due().note();
   }
   [[nodiscard]] RunPlace allocate_run(Cache* cache, Run run, unsigned alignment) noexcept;
   [[nodiscard]] bool admit(Cache* cache, std::size_t bytes) noexcept;
@@ -352,7 +348,7 @@ class Core {
   [[nodiscard]] SpanIndex run_at(std::uintptr_t address) const noexcept {
     if (!in_arena(address)) return kNoSpan;
     const auto i = static_cast<SpanIndex>((address - arena_.base()) >> ArenaType::kSpanShift);
-    return arena_.address(i) == address && arena_.run_pages(i) != 0 ? i : kNoSpan;
+    return arena_.address(i) == address && arena_.runs().run_pages(i) != 0 ? i : kNoSpan;
   }
 
   ArenaType arena_;
@@ -379,7 +375,7 @@ class Core {
   std::uint64_t past_remote_frees_ = 0;
   PerClass<std::uint64_t, Classes::kCount> past_refills_, past_drains_;
 
-  // Of core_moving.hpp: the page that is being filled, and how often was asked. Hints.
+  // For core_moving.hpp: the page that is being filled, and how often was asked. Hints.
   struct Finger {
     typename A::template atomic<std::size_t> page{0};
     typename A::template atomic<std::uint32_t> calls{0};

@@ -21,7 +21,7 @@ typename Core<A, Config, Pages, Clock>::Cache* Core<A, Config, Pages, Clock>::at
   if (memory == nullptr) return nullptr;
   auto* cache = new (memory) Cache(reinterpret_cast<void**>(static_cast<Cache*>(memory) + 1));
   cache->allowance = Config::kThreadBytes;
-  cache->id = std::exchange(left_ids_[arena_.shard_number()], 0);
+  cache->id = std::exchange(left_ids_[arena_.free_spans().shard_number()], 0);
   if (cache->id == 0) {
     last_id_ = (last_id_ + 1) % kFirstCpuId;  // an id that comes round again costs a hint
     cache->id = last_id_ + (last_id_ == 0 ? 1 : 0);
@@ -33,8 +33,8 @@ typename Core<A, Config, Pages, Clock>::Cache* Core<A, Config, Pages, Clock>::at
   caches_ = cache;
   threads_.store(threads() + 1, std::memory_order_relaxed);
   peak_threads_ = std::max(peak_threads_, threads());
-  arena_.expect_threads(peak_threads_);
-  arena_.ended_threads().note_begin(cache->id);
+  arena_.free_spans().expect_threads(peak_threads_);
+  arena_.slots().ended_threads().note_begin(cache->id);
   return cache;
 }
 
@@ -64,8 +64,8 @@ void Core<A, Config, Pages, Clock>::detach(Cache* cache) noexcept {
     caches_ = cache->next;
   if (cache->next != nullptr) cache->next->previous = cache->previous;
   threads_.store(threads() - 1, std::memory_order_relaxed);
-  arena_.ended_threads().note_end(cache->id);
-  left_ids_[arena_.shard_number()] = cache->id;
+  arena_.slots().ended_threads().note_end(cache->id);
+  left_ids_[arena_.free_spans().shard_number()] = cache->id;
   metadata_.free(cache, sizeof(Cache) + 2 * sizeof(void*));
 }
 
@@ -208,9 +208,9 @@ void Core<A, Config, Pages, Clock>::look_for_idle_bins(Cache& cache) noexcept {
 template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
 Due Core<A, Config, Pages, Clock>::purge_idle() noexcept {
   const std::uint64_t now = Clock::now();
-  const std::uint64_t delay = arena_.purge_delay_ms();
+  const std::uint64_t delay = arena_.purge().delay_ms();
   direct_.try_drop_one_kept(now > delay ? now - delay : 0);
-  Due due = arena_.purge_idle(now);
+  Due due = arena_.purge().purge_idle(now);
   if (registry_.try_lock()) {
     if (reclaim_runs(nullptr, true) && due == Due::kNothing) due = Due::kLater;
     registry_.unlock();

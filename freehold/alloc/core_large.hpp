@@ -44,7 +44,7 @@ typename Core<A, Config, Pages, Clock>::Reserved* Core<A, Config, Pages, Clock>:
 // A run came from the arena: the thread keeps the other free spans of its chunk.
 template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
 void Core<A, Config, Pages, Clock>::reserve_around(Cache& cache, SpanIndex first) noexcept {
-  if (!arena_.is_worth_reserving(first)) return;
+  if (!arena_.runs().is_worth_reserving(first)) return;
   if (cache.runs == nullptr) make_runs(cache);
   Runs* const runs = own_runs(cache);
   if (runs == nullptr) return;
@@ -52,7 +52,7 @@ void Core<A, Config, Pages, Clock>::reserve_around(Cache& cache, SpanIndex first
   if (to == nullptr) to = word_to_reserve(*runs);
   if (to == nullptr) return;
   to->set_chunk(first / ArenaType::kChunkSpans);
-  (void)arena_.reserve(*to);
+  (void)arena_.runs().reserve(*to);
   note_runs_used(cache);
 }
 
@@ -63,18 +63,20 @@ RunPlace Core<A, Config, Pages, Clock>::allocate_reserved(Cache& cache, Run run,
   Runs* const runs = own_runs(cache);
   if (runs == nullptr) return {};
   for (Reserved& r : *runs)
-    if (const SpanIndex first = arena_.allocate_dirty(*runs, r, run, alignment); first != kNoSpan) return {first, false};
+    if (const SpanIndex first = arena_.runs().allocate_dirty(*runs, r, run, alignment); first != kNoSpan)
+      return {first, false};
   unsigned tries = 0;
   do {
     for (Reserved& r : *runs)
-      if (arena_.reserve(r))
-        if (const SpanIndex first = arena_.allocate_dirty(*runs, r, run, alignment); first != kNoSpan) return {first, false};
-  } while (tries++ == 0 && arena_.reclaim_for_runs());
+      if (arena_.runs().reserve(r))
+        if (const SpanIndex first = arena_.runs().allocate_dirty(*runs, r, run, alignment); first != kNoSpan)
+          return {first, false};
+  } while (tries++ == 0 && arena_.source().reclaim_for_runs());
   RunPlace place;
   const std::uint64_t now = Clock::now();
   for (Reserved* r = runs->begin(); place.first == kNoSpan && r != runs->end(); ++r)
-    place = arena_.allocate_reserved(*runs, *r, run, alignment, now);
-  if (runs->run_spans > kReportSpans) (void)arena_.report(*runs);
+    place = arena_.runs().allocate_reserved(*runs, *r, run, alignment, now);
+  if (runs->run_spans > kReportSpans) (void)arena_.runs().report(*runs);
   return place;
 }
 
@@ -84,7 +86,7 @@ inline void* Core<A, Config, Pages, Clock>::allocate_kept(Cache& cache, std::siz
   if (runs == nullptr) return nullptr;
   const Run run = static_cast<std::uint32_t>(base::ceil_div(bytes, Config::kPageBytes));
   for (Reserved& r : *runs)
-    if (const SpanIndex first = arena_.allocate_dirty(*runs, r, run, 1); first != kNoSpan)
+    if (const SpanIndex first = arena_.runs().allocate_dirty(*runs, r, run, 1); first != kNoSpan)
       return reinterpret_cast<void*>(arena_.address(first));
   return nullptr;
 }
@@ -96,7 +98,7 @@ inline bool Core<A, Config, Pages, Clock>::free_kept(Cache& cache, void* block) 
   if (runs == nullptr || first == kNoSpan) return false;
   Reserved* const to = runs->find(first / ArenaType::kChunkSpans);
   if (to == nullptr) return false;
-  arena_.free_reserved(*runs, *to, first, arena_.run_spans(first));
+  arena_.runs().free_reserved(*runs, *to, first, arena_.runs().run_spans(first));
   note_runs_used(cache);
   // The clock is not for each of them.
   ++cache.slow_calls;
@@ -109,9 +111,9 @@ inline bool Core<A, Config, Pages, Clock>::free_kept(Cache& cache, void* block) 
 template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
 void Core<A, Config, Pages, Clock>::after_free_kept(Cache& cache, Runs& runs) noexcept {
   const bool many = runs.run_spans < -kReportSpans || runs.run_spans > kReportSpans;
-  if (cache.slow_calls % kSlowCallsPerTick != 0 && !many && !arena_.something_due()) return;
+  if (cache.slow_calls % kSlowCallsPerTick != 0 && !many && !arena_.due().something()) return;
   const base::KeepErrno keep;
-  if (many && arena_.report(runs)) relieve(&runs, static_cast<std::size_t>(kReportSpans) << ArenaType::kSpanShift);
+  if (many && arena_.runs().report(runs)) relieve(&runs, static_cast<std::size_t>(kReportSpans) << ArenaType::kSpanShift);
   if (cache.slow_calls % kRunsPerTick == 0) tick_slow(cache);
 }
 
@@ -122,11 +124,11 @@ bool Core<A, Config, Pages, Clock>::resize_run(Cache* cache, SpanIndex first, st
     Runs* const runs = own_runs(*cache);
     Reserved* const kept = runs != nullptr ? runs->find(first / ArenaType::kChunkSpans) : nullptr;
     if (kept != nullptr) {
-      if (arena_.resize_reserved(*runs, *kept, first, pages, Clock::now())) return true;
+      if (arena_.runs().resize_reserved(*runs, *kept, first, pages, Clock::now())) return true;
       unreserve(*kept, Clock::now());  // a part of what is behind it may be there, and a part not
     }
   }
-  return arena_.resize_run(first, pages, Clock::now());
+  return arena_.runs().resize_run(first, pages, Clock::now());
 }
 
 // So that the purger looks: it finds either the note, or the use that came before it cleared the note.
@@ -134,7 +136,7 @@ template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
 void Core<A, Config, Pages, Clock>::note_runs_used(Cache& cache) noexcept {
   if (cache.runs_use.load(std::memory_order_relaxed) == RunsUse::kActive) return;  // relaxed: only we set it
   cache.runs_use.store(RunsUse::kActive, Config::RunOrders::kNoteUse);
-  arena_.note_due();
+  arena_.due().note();
 }
 
 // The spans that the thread keeps (`own`, or null) go to the arena, and memory beyond the budget to the system. `freed`:
@@ -145,7 +147,7 @@ void Core<A, Config, Pages, Clock>::relieve(Runs* own, std::size_t freed) noexce
   if (own != nullptr)
     for (Reserved& r : *own) unreserve(r, now);
   direct_.relieve(now);
-  (void)arena_.relieve(now, freed);
+  (void)arena_.purge().relieve(now, freed);
   reclaim_if_it_helps(now);
 }
 
@@ -154,18 +156,18 @@ template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
 void Core<A, Config, Pages, Clock>::reclaim_if_it_helps(std::uint64_t now) noexcept {
   std::uint64_t next = next_reclaim_.load(std::memory_order_relaxed);  // relaxed: a time
   if (reserved_words() == 0 || gate_ == nullptr || now < next || arena_.budget().excess() <= 0) return;
-  if (!next_reclaim_.compare_exchange_strong(next, now + std::max<std::uint64_t>(arena_.purge_delay_ms(), 10),
+  if (!next_reclaim_.compare_exchange_strong(next, now + std::max<std::uint64_t>(arena_.purge().delay_ms(), 10),
                                              std::memory_order_relaxed, std::memory_order_relaxed))
     return;
   if (!registry_.try_lock()) return;
   const bool some = reclaim_runs(nullptr, true);
   registry_.unlock();
-  if (some) (void)arena_.relieve(now);
+  if (some) (void)arena_.purge().relieve(now);
 }
 
 template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
 void Core<A, Config, Pages, Clock>::unreserve(Reserved& r, std::uint64_t now) noexcept {
-  if (const void* const twice = arena_.unreserve(r, now); twice != nullptr) [[unlikely]]
+  if (const void* const twice = arena_.runs().unreserve(r, now); twice != nullptr) [[unlikely]]
     base::fatal(base::HeapError::kDoubleFree, twice);
 }
 
@@ -173,7 +175,7 @@ template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
 void Core<A, Config, Pages, Clock>::empty_runs(Runs& runs) noexcept {
   const std::uint64_t now = Clock::now();
   for (Reserved& r : runs) unreserve(r, now);
-  (void)arena_.report(runs);
+  (void)arena_.runs().report(runs);
   run_budget_.fetch_add(runs.count(), std::memory_order_relaxed);
   runs.remove_all();
 }
@@ -241,13 +243,13 @@ RunPlace Core<A, Config, Pages, Clock>::allocate_run(Cache* cache, Run run, unsi
   if (cache != nullptr) {
     place = allocate_reserved(*cache, run, alignment);
     if (place.first != kNoSpan) return place;
-    place = arena_.allocate_run(run, alignment, Clock::now());
+    place = arena_.runs().allocate_run(run, alignment, Clock::now());
     if (place.first != kNoSpan) reserve_around(*cache, place.first);
   } else {
-    place = arena_.allocate_run(run, alignment, Clock::now());
+    place = arena_.runs().allocate_run(run, alignment, Clock::now());
   }
   if (place.first != kNoSpan || !give_cached_runs(cache)) return place;
-  return arena_.allocate_run(run, alignment, Clock::now());
+  return arena_.runs().allocate_run(run, alignment, Clock::now());
 }
 
 template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
@@ -271,7 +273,7 @@ void* Core<A, Config, Pages, Clock>::allocate_as_run(Cache* cache, std::size_t b
   const auto align = static_cast<unsigned>(std::max<std::size_t>(alignment >> ArenaType::kSpanShift, 1));
   Run run = pages;
   // None for a block that leaves the arena when it grows; and a limit is for what the program asks for.
-  if (room != 0 && bytes < kMoveBytes && arena_.limit() == 0) {
+  if (room != 0 && bytes < kMoveBytes && arena_.purge().limit() == 0) {
     const std::size_t spans = base::ceil_div(bytes + room, ArenaType::kSpanBytes);
     run = Run(pages, static_cast<unsigned>(std::min<std::size_t>(spans, ArenaType::kChunkSpans)));
   }
@@ -286,7 +288,7 @@ void* Core<A, Config, Pages, Clock>::allocate_direct(Cache* cache, std::size_t b
                                                      bool& zero) noexcept {
   const std::size_t want = base::align_up(std::max<std::size_t>(bytes, 1), Config::kPageBytes);  // bytes <= PTRDIFF_MAX
   const std::uint64_t now = Clock::now();
-  if (arena_.limit() == 0) return direct_.allocate(want, alignment, zero, now);
+  if (arena_.purge().limit() == 0) return direct_.allocate(want, alignment, zero, now);
   const sync::Guard guard(admission_);
   return admit(cache, want) ? direct_.allocate(want, alignment, zero, now) : nullptr;
 }
@@ -295,8 +297,9 @@ void* Core<A, Config, Pages, Clock>::allocate_direct(Cache* cache, std::size_t b
 template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
 bool Core<A, Config, Pages, Clock>::admit(Cache* cache, std::size_t bytes) noexcept {
   const std::uint64_t now = Clock::now();
-  return arena_.admit(bytes, now) || (direct_.drop_kept(~std::uint64_t{0}) != 0 && arena_.admit(bytes, now)) ||
-         (give_cached_runs(cache) && arena_.admit(bytes, now));
+  return arena_.purge().admit(bytes, now) ||
+         (direct_.drop_kept(~std::uint64_t{0}) != 0 && arena_.purge().admit(bytes, now)) ||
+         (give_cached_runs(cache) && arena_.purge().admit(bytes, now));
 }
 
 template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
@@ -306,7 +309,7 @@ void Core<A, Config, Pages, Clock>::free_large(Cache* cache, void* block) noexce
   const SpanIndex i = run_at(address);
   if (cache != nullptr && free_kept(*cache, block)) return;
   const std::uint64_t now = Clock::now();
-  if (i == kNoSpan || !arena_.free_run(i, now)) {
+  if (i == kNoSpan || !arena_.runs().free_run(i, now)) {
     if (!direct_.free(block, now)) return report(block);
     return tick(now);
   }
@@ -320,7 +323,7 @@ void Core<A, Config, Pages, Clock>::report(const void* block) noexcept {
   base::HeapError error = base::HeapError::kForeignPointer;
   if (in_arena(address)) {
     const auto i = static_cast<SpanIndex>((address - arena_.base()) >> ArenaType::kSpanShift);
-    error = arena_.is_in_used_run(i) ? base::HeapError::kInteriorPointer : base::HeapError::kDoubleFree;
+    error = arena_.runs().run_around(i) != kNoSpan ? base::HeapError::kInteriorPointer : base::HeapError::kDoubleFree;
   }
   if (direct_.around(block).start != nullptr) error = base::HeapError::kInteriorPointer;
   base::fatal(error, block);
@@ -330,7 +333,7 @@ template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
 std::size_t Core<A, Config, Pages, Clock>::large_bytes(const void* block) noexcept {
   const auto address = reinterpret_cast<std::uintptr_t>(block);
   const SpanIndex i = run_at(address);
-  return i == kNoSpan ? direct_.bytes_of(block) : std::size_t{arena_.run_pages(i)} * Config::kPageBytes;
+  return i == kNoSpan ? direct_.bytes_of(block) : std::size_t{arena_.runs().run_pages(i)} * Config::kPageBytes;
 }
 
 template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
@@ -341,11 +344,11 @@ void* Core<A, Config, Pages, Clock>::resize_large(Cache* cache, void* block, std
   const SpanIndex i = run_at(address);
   if (i == kNoSpan) {
     const std::size_t old = direct_.bytes_of(block);
-    if (want <= old || arena_.limit() == 0) return direct_.resize(block, want);
+    if (want <= old || arena_.purge().limit() == 0) return direct_.resize(block, want);
     const sync::Guard guard(admission_);
     return admit(cache, want - old) ? direct_.resize(block, want) : nullptr;
   }
-  const std::size_t old = std::size_t{arena_.run_pages(i)} * Config::kPageBytes;
+  const std::size_t old = std::size_t{arena_.runs().run_pages(i)} * Config::kPageBytes;
   if (bytes <= ArenaType::kChunkBytes && resize_run(cache, i, static_cast<std::uint32_t>(want / Config::kPageBytes)))
     return block;
   return old < kMoveBytes || want < old ? nullptr : move_out_of_arena(cache, block, old, want);
@@ -360,7 +363,7 @@ void* Core<A, Config, Pages, Clock>::move_out_of_arena(Cache* cache, void* block
     if (moved != nullptr) free_large(nullptr, block);
     return moved;
   };
-  if (arena_.limit() == 0) return move();
+  if (arena_.purge().limit() == 0) return move();
   const sync::Guard guard(admission_);
   return admit(cache, bytes) ? move() : nullptr;
 }

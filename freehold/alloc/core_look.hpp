@@ -21,11 +21,10 @@ BlockPlace Core<A, Config, Pages, Clock>::block_around(const void* pointer) noex
   const auto i = static_cast<SpanIndex>((address - arena_.base()) >> ArenaType::kSpanShift);
   const SizeClass c = arena_.class_of_span(i);
   if (!c.is_slot()) {
-    for (SpanIndex first = i - i % ArenaType::kChunkSpans; first <= i; ++first)
-      if (i - first < arena_.run_spans(first))
-        return {reinterpret_cast<void*>(arena_.address(first)), std::size_t{arena_.run_pages(first)} * Config::kPageBytes,
-                true};
-    return direct_.around(pointer);  // the system may have put one between the arena's chunks
+    const SpanIndex first = arena_.runs().run_around(i);
+    if (first == kNoSpan) return direct_.around(pointer);  // the system may have put one between the arena's chunks
+    return {reinterpret_cast<void*>(arena_.address(first)), std::size_t{arena_.runs().run_pages(first)} * Config::kPageBytes,
+            true};
   }
   const std::uint32_t number = arena_.geometry(c).index(static_cast<std::uint32_t>(address - arena_.address(i)));
   if (number >= arena_.pool(c).shape().slots) return {};
@@ -37,7 +36,7 @@ template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
 template <class F>
 void Core<A, Config, Pages, Clock>::for_each_block(F&& f) noexcept {
   arena_.for_each_span([&](SpanIndex i, SizeClass c) {
-    if (const std::uint32_t pages = arena_.run_pages(i); pages != 0)
+    if (const std::uint32_t pages = arena_.runs().run_pages(i); pages != 0)
       f(BlockPlace{reinterpret_cast<void*>(arena_.address(i)), std::size_t{pages} * Config::kPageBytes, true});
     if (!c.is_slot()) return;
     const std::size_t bytes = Classes::slot_bytes(c);

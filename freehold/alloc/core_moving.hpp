@@ -26,7 +26,7 @@ bool Core<A, Config, Pages, Clock>::is_worth_moving(Cache& cache, const void* bl
   return find_slot_below(cache, c, page_at(block));
 }
 
-// Whether more than three quarters of the slots on a page are in use.
+// True if more than three quarters of the slots on a page are in use.
 template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
 bool Core<A, Config, Pages, Clock>::is_well_used(SpanIndex i, SizeClass c, std::size_t page) noexcept {
   const auto [from, end] = slots_on_pages<Config>(arena_.pool(c).shape().slots, Classes::slot_bytes(c), page, page + 1);
@@ -56,7 +56,8 @@ bool Core<A, Config, Pages, Clock>::find_slot_below(Cache& cache, SizeClass c, s
     const auto i = static_cast<SpanIndex>(at / kSpanPages);
     end = std::min(page, (i + std::size_t{1}) * kSpanPages);
     if (arena_.class_of_span(i) == c)
-      taken = arena_.take_lowest(i, c, at - i * kSpanPages, end - i * kSpanPages, std::min<unsigned>(bin.capacity, 64));
+      taken =
+          arena_.slots().take_lowest(i, c, at - i * kSpanPages, end - i * kSpanPages, std::min<unsigned>(bin.capacity, 64));
   }
   if (taken.bits == 0) {
     finger.page.store(page, std::memory_order_relaxed);

@@ -4,24 +4,24 @@
 //
 //   refill(c)                           the array of class c is empty
 //     grow                                it doubles, if the caches' budget has room
-//     Arena::take_slots_at_home           free slots of the span where the thread works
+//     ArenaSlots::take_slots_at_home      free slots of the span where the thread works
 //     find_slots
-//       Arena::take_slots                   free slots where the thread worked last, or where no other thread works
+//       ArenaSlots::take_slots              free slots where the thread worked last, or where no other thread works
 //         WordPool::find                      the word of the cursor; the thread's stripe of the tree; the other stripes
 //           take_word                           one exchange for up to 64 slots
 //         put_back, and again                 only if the span went to another class meanwhile
-//       Arena::claim                        else a new span, of which the thread gets the first word
+//       SpanSource::claim                   else a new span, of which the thread gets the first word
 //         span_for                            free with its pages; wholly free of another class; clean; a new chunk
 //         WordPool::publish
 //       direct_.drop_kept, give_cached_runs  memory is short: the same again with what these give back
-//       Arena::take_slots                   and at last slots in any span
+//       ArenaSlots::take_slots              and at last slots in any span
 //     list_slots                          from bits to addresses, into the array
 //
 //   drain(c, slot)                      the array of class c is full, or this is one of its first frees
 //     push_looked_at                      one of the first frees, or
 //     grow, push_looked_at                it doubles, or
 //     give_oldest                         its older half goes back
-//       Arena::give_slots
+//       ArenaSlots::give_slots
 //         group_slots                         from addresses to bits of words
 //         WordPool::put                       one fetch_add for each word
 //           announce                            the word was empty: its summary, and the tree of the span's class
@@ -45,7 +45,7 @@ void* Core<A, Config, Pages, Clock>::refill(Cache& cache, SizeClass c) noexcept 
     (void)grow(cache, c);
   bin.active = bin.is_refilled = true;
   const unsigned want = bin.batch;
-  pool::Taken taken = arena_.take_slots_at_home(c, bin.cursor, want, cache.id);
+  pool::Taken taken = arena_.slots().take_slots_at_home(c, bin.cursor, want, cache.id);
   if (taken.bits == 0) [[unlikely]]
     taken = find_slots(bin.cursor, c, want, cache.id, &cache);
   if (taken.bits == 0) return nullptr;
@@ -75,7 +75,7 @@ std::size_t Core<A, Config, Pages, Clock>::top_up(Cache& cache, SizeClass c, uns
   const auto& geometry = arena_.geometry(c);
   for (unsigned tries = 0; tries < 7 && n * 2 < want; ++tries) {
     // Again `want`, not what is missing: the rest of a word that was cut would be the next call's fragment, and so on.
-    const pool::Taken taken = arena_.take_slots(c, bin.cursor, want, cache.id, max_foreign_spans_);
+    const pool::Taken taken = arena_.slots().take_slots(c, bin.cursor, want, cache.id, max_foreign_spans_);
     if (taken.bits == 0) break;
     const std::size_t more = pool::list_slots(geometry, taken, bin.array + 1 + n);
     report_slots(cache, static_cast<std::int64_t>(more * geometry.slot_bytes));
@@ -90,13 +90,13 @@ template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
 pool::Taken Core<A, Config, Pages, Clock>::find_slots(pool::Cursor& cursor, SizeClass c, unsigned want,
                                                       std::uint32_t thread_id, Cache* cache) noexcept {
   const base::KeepErrno keep;
-  pool::Taken taken = arena_.take_slots(c, cursor, want, thread_id, max_foreign_spans_);
+  pool::Taken taken = arena_.slots().take_slots(c, cursor, want, thread_id, max_foreign_spans_);
   if (taken.bits != 0) return taken;
   taken = arena_.claim(c, want, thread_id, Clock::now());
   // Kept mappings count under every limit, and so do runs that threads keep.
   if (taken.bits == 0 && direct_.drop_kept(~std::uint64_t{0}) != 0) taken = arena_.claim(c, want, thread_id, Clock::now());
   if (taken.bits == 0 && give_cached_runs(cache)) taken = arena_.claim(c, want, thread_id, Clock::now());
-  if (taken.bits == 0) return arena_.take_slots(c, cursor, want, thread_id, 0);
+  if (taken.bits == 0) return arena_.slots().take_slots(c, cursor, want, thread_id, 0);
   arena_.pool(c).settle(cursor, taken.word, thread_id);
   return taken;
 }
@@ -155,7 +155,7 @@ void Core<A, Config, Pages, Clock>::push_looked_at(Cache& cache, SizeClass c, vo
 template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
 void Core<A, Config, Pages, Clock>::give_back(Cache& cache, SizeClass c, void* const* slots, std::size_t n) noexcept {
   auto& bin = cache.bins[c];
-  const std::uint32_t remote = arena_.give_slots(c, slots, n, bin.cursor.word, cache.id);
+  const std::uint32_t remote = arena_.slots().give_slots(c, slots, n, bin.cursor.word, cache.id);
   bin.may_keep = remote == 0 || Classes::slot_bytes(c) >= base::kCacheLine;
   // Relaxed: only this thread writes it.
   if (remote != 0)
@@ -180,7 +180,7 @@ void Core<A, Config, Pages, Clock>::report_now(Cache& cache) noexcept {
 template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
 void Core<A, Config, Pages, Clock>::count_slow_call(Cache& cache) noexcept {
   // Every 64th call, or every one while memory waits to be given back: a program that went quiet makes few.
-  if (++cache.slow_calls % kSlowCallsPerTick == 0 || arena_.something_due()) [[unlikely]]
+  if (++cache.slow_calls % kSlowCallsPerTick == 0 || arena_.due().something()) [[unlikely]]
     tick_slow(cache);
 }
 
@@ -209,7 +209,7 @@ std::size_t Core<A, Config, Pages, Clock>::take_batch(SizeClass c, void** slots,
 template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
 void Core<A, Config, Pages, Clock>::give_batch(SizeClass c, void* const* slots, std::size_t n) noexcept {
   pool::WordIndex last = 0;
-  (void)arena_.give_slots(c, slots, n, last, 0);
+  (void)arena_.slots().give_slots(c, slots, n, last, 0);
   const std::uint64_t now = Clock::now();
   if (arena_.report_slots(-static_cast<std::int64_t>(n * Classes::slot_bytes(c)))) relieve(nullptr, 0);
   tick(now);

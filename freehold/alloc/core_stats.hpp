@@ -37,7 +37,7 @@ void Core<A, Config, Pages, Clock>::stats(Stats& out) noexcept {
       k.free_slots += arena_.pool(c).free_slots(i);
       out.small_span_bytes += ArenaType::kSpanBytes;
     } else {
-      out.run_bytes += arena_.run_spans(i) * ArenaType::kSpanBytes;
+      out.run_bytes += arena_.runs().run_spans(i) * ArenaType::kSpanBytes;
     }
   });
   // Relaxed: figures that need not fit together.
@@ -88,7 +88,7 @@ bool Core<A, Config, Pages, Clock>::check_bin(const Cache& cache, SizeClass c) n
   return true;
 }
 
-// Whether a thread keeps the free span; two at once are one too many.
+// True if a thread keeps the free span; two at once are one too many.
 template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
 bool Core<A, Config, Pages, Clock>::is_kept(SpanIndex i) noexcept {
   unsigned keepers = 0;

@@ -181,7 +181,7 @@ void deallocate_slow(void* block) noexcept {
   const SizeClass c = size_class_of(block);
   if (!c.is_slot()) {
     if (!with_kept_runs([=](auto& cache) { return g_core.free_kept(cache, block); })) return deallocate_large(block);
-    if (g_core.arena().something_due()) g_purger.wake();
+    if (g_core.arena().due().something()) g_purger.wake();
     return;
   }
   deallocate_slot(c, block);
@@ -349,7 +349,7 @@ std::size_t idle() noexcept {
     if (!inside) return 0;
     if (cache != nullptr) g_core.flush(*cache);
   }
-  return g_core.arena().something_due() || g_core.keeps_mappings() ? trim_in_steps(cache) : 0;
+  return g_core.arena().due().something() || g_core.keeps_mappings() ? trim_in_steps(cache) : 0;
 }
 
 bool is_worth_moving(const void* block) noexcept {

@@ -221,7 +221,7 @@ class [[nodiscard]] Inside {
     if (entered_) [[likely]] {
       if (own_ != nullptr) g_gate.leave(*own_);
       if (shared_ != nullptr) g_gate.leave_shared(*shared_);
-      if (g_purger.exists() && g_core.arena().something_due()) [[unlikely]]
+      if (g_purger.exists() && g_core.arena().due().something()) [[unlikely]]
         wake_purger();
     }
     sync::NativeAtomics::light_fence();

@@ -285,7 +285,7 @@ void start_purger_if_worth_while() noexcept {
   if (os::is_confined()) return g_core.arena().budget().limit_regret();
   if (t_fork.inside != 0 || g_gate.forks() != 0 || ::getpid() != g_process) return;
   const profile::OwnMemory own_memory;
-  if (!g_purger.start(purge_step, std::max<std::uint64_t>(g_core.arena().purge_delay_ms() / 2, 10)))
+  if (!g_purger.start(purge_step, std::max<std::uint64_t>(g_core.arena().purge().delay_ms() / 2, 10)))
     g_core.arena().budget().limit_regret();
 }
 

@@ -5,7 +5,7 @@
 //   kStarting or kAwake -> kCramped: it cannot work on the stack it has; the next begin(), or end(), joins it.
 //
 //   Invariant: the thread sleeps without a time-out only while nothing is due. Due memory comes with a note, set and asked
-//   before wake(), cleared after kAsleep was stored, seq_cst both (Arena::note_due): of the two threads one sees the other,
+//   before wake(), cleared after kAsleep was stored, seq_cst both (DueNote::note): of the two threads one sees the other,
 //   so the word itself may be relaxed there.
 //
 // Any thread, but for what is marked. Explored in tests/model/purger_model.cpp.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The arena's records of one span of 64 KiB that belongs to a size class, found by index from the address. They lie in
 // tables of their own: the span's class, which every free reads; its hints, of which a search reads many; the free bits of
-// its slots (Arena::WordTable); and the rest. chunk_pool.hpp knows which spans are free.
+// its slots (ArenaSlots::WordTable); and the rest. chunk_pool.hpp knows which spans are free.
 #pragma once
 #include <atomic>
 #include <cstdint>

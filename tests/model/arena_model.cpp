@@ -53,7 +53,7 @@ class World {
                                             .purge_delay_ms = 0,
                                             .huge_pages = g_huge_pages});
     SIM_CHECK(ready);
-    arena_.expect_threads(2);
+    arena_.free_spans().expect_threads(2);
     pages_.memory = arena_.base();
   }
 
@@ -62,7 +62,7 @@ class World {
   // One slot, from the pool or from a new span, as Core does it; `keep`: of a new span.
   Slots allocate(unsigned c, unsigned thread, unsigned keep = 1) {
     Cursor cursor;
-    Taken taken = arena_.take_slots(alloc::SizeClass{c}, cursor, 1, thread + 1, 0);
+    Taken taken = arena_.slots().take_slots(alloc::SizeClass{c}, cursor, 1, thread + 1, 0);
     if (taken.bits == 0) taken = arena_.claim(alloc::SizeClass{c}, keep, thread + 1, kNow);
     write_stamps(c, taken, 0, thread + 1);
     return {c, taken};
@@ -72,31 +72,31 @@ class World {
   void free(const Slots& s, unsigned thread) {
     if (!s) return;
     write_stamps(s.c, s.taken, thread + 1, 0);
-    SIM_CHECK(arena_.give_slots(alloc::SizeClass{s.c}, s.taken) == 0);
+    SIM_CHECK(arena_.slots().give_slots(alloc::SizeClass{s.c}, s.taken) == 0);
   }
   void free(const Slots& s) { free(s, sim::thread_index()); }
 
   void trim() {
     trims_[sim::thread_index()] = true;
-    (void)arena_.trim(kNow);
+    (void)arena_.purge().trim(kNow);
     trims_[sim::thread_index()] = false;
   }
-  void tick(std::uint64_t now) { arena_.tick(now); }
+  void tick(std::uint64_t now) { arena_.purge().tick(now); }
 
   SpanIndex allocate_run(SpanIndex length, unsigned thread) {
-    const SpanIndex first = arena_.allocate_run(length * 2, 1, kNow).first;
+    const SpanIndex first = arena_.runs().allocate_run(length * 2, 1, kNow).first;
     if (first != kNoSpan) pages_.write(first * 2, length * 2, 0, thread + 1);
     return first;
   }
   void free_run(SpanIndex first, SpanIndex length, unsigned thread) {
     if (first == kNoSpan) return;
     pages_.write(first * 2, length * 2, thread + 1, 0);
-    SIM_CHECK(arena_.free_run(first, kNow));
+    SIM_CHECK(arena_.runs().free_run(first, kNow));
   }
   // Makes the run longer or shorter in place. Returns whether it did.
   bool resize_run(SpanIndex first, SpanIndex length, SpanIndex next, unsigned thread) {
     if (next < length) pages_.write((first + next) * 2, (length - next) * 2, thread + 1, 0);
-    if (!arena_.resize_run(first, next * 2, kNow)) return false;
+    if (!arena_.runs().resize_run(first, next * 2, kNow)) return false;
     if (next > length) pages_.write((first + length) * 2, (next - length) * 2, 0, thread + 1);
     return true;
   }
@@ -114,11 +114,11 @@ class World {
     arena_.for_each_span([&](SpanIndex i, alloc::SizeClass c) {
       if (c.is_slot()) SIM_CHECK(arena_.pool(c).free_slots(i) == arena_.pool(c).shape().slots);
     });
-    (void)arena_.trim(kNow);
+    (void)arena_.purge().trim(kNow);
     SIM_CHECK(arena_.check_invariants());
     arena_.for_each_span([&](SpanIndex i, alloc::SizeClass c) {
       SIM_CHECK(!c.is_slot());
-      SIM_CHECK(arena_.run_pages(i) == 0);
+      SIM_CHECK(arena_.runs().run_pages(i) == 0);
     });
     SIM_CHECK(arena_.free_dirty_bytes() == 0);
   }

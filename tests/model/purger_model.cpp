@@ -36,7 +36,7 @@ class World {
  public:
   using A = Atomics;
 
-  // As Arena::note_due() and Inside do it: what is due, the note, the purger.
+  // As DueNote::note() and Inside do it: what is due, the note, the purger.
   void free(unsigned bit) {
     due_.fetch_or(1U << bit, std::memory_order_seq_cst);
     if (!note_.load(Traits::kAskNote)) note_.store(true, std::memory_order_seq_cst);

@@ -209,7 +209,7 @@ Result free_against_purger(Options options) {
     run.spawn([&] { world.free(owner, freed, 1, 0); });
     run.spawn([&] { due = world.core().purge_idle(); });
     run.check([&] {
-      SIM_CHECK(due != Due::kNothing || world.core().arena().something_due());
+      SIM_CHECK(due != Due::kNothing || world.core().arena().due().something());
       world.core().detach(owner);
       world.check_at_rest();
     });

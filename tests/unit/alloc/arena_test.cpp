@@ -50,7 +50,7 @@ class TestArena {
   void report(SizeClass c, std::uint64_t bits, int sign) {
     if (arena_->report_slots(sign *
                              static_cast<std::int64_t>(static_cast<unsigned>(std::popcount(bits)) * Classes::slot_bytes(c))))
-      (void)arena_->relieve(now);
+      (void)arena_->purge().relieve(now);
   }
   [[nodiscard]] Taken claim(SizeClass c, unsigned keep = 1) {
     const Taken t = arena_->claim(c, keep, 1, now);
@@ -78,11 +78,11 @@ class TestArena {
   }
   void take(SizeClass c, const Taken& t) {
     EXPECT_TRUE(arena_->pool(c).take_exactly(t.word, t.bits));
-    arena_->note_taken(pool::span_of(t.word));
+    arena_->slots().note_taken(pool::span_of(t.word));
     report(c, t.bits, 1);
   }
   void put(SizeClass c, const Taken& t) {
-    EXPECT_EQ(arena_->give_slots(c, t), 0U);
+    EXPECT_EQ(arena_->slots().give_slots(c, t), 0U);
     report(c, t.bits, -1);
   }
   void put(SizeClass c, const std::vector<Taken>& all) {
@@ -98,10 +98,12 @@ class TestArena {
     return one;
   }
   [[nodiscard]] RunPlace run(SpanIndex spans, SpanIndex alignment = 1) {
-    return arena_->allocate_run(spans * kSpanPages, alignment, now);
+    return arena_->runs().allocate_run(spans * kSpanPages, alignment, now);
   }
-  [[nodiscard]] bool resize(SpanIndex first, SpanIndex spans) { return arena_->resize_run(first, spans * kSpanPages, now); }
-  void free_run(SpanIndex first) { EXPECT_TRUE(arena_->free_run(first, now)); }
+  [[nodiscard]] bool resize(SpanIndex first, SpanIndex spans) {
+    return arena_->runs().resize_run(first, spans * kSpanPages, now);
+  }
+  void free_run(SpanIndex first) { EXPECT_TRUE(arena_->runs().free_run(first, now)); }
   [[nodiscard]] char* memory(SpanIndex i) { return reinterpret_cast<char*>(arena_->address(i)); }
   [[nodiscard]] bool zero(SpanIndex first, std::size_t spans) { return test::all_zero(memory(first), spans * kSpan); }
   [[nodiscard]] SizeClass class_of(SpanIndex i) { return arena_->class_of_span(i); }
@@ -153,7 +155,7 @@ TEST(Arena, ForeignMappingInside_IsLeftAloneAndMemoryGrowsElsewhere) {
     }
   }
   EXPECT_EQ(spans, 14 * kChunkSpans) << "all but the two chunks where somebody is";
-  (void)arena->trim(arena.now);
+  (void)arena->purge().trim(arena.now);
   EXPECT_TRUE(arena.check());
   for (const unsigned chunk : {2U, 5U}) {
     char* const place = arena.memory(chunk * kChunkSpans) + 3 * kSpan;
@@ -180,7 +182,7 @@ TEST(Arena, Sawtooth_SettlesWithoutSystemCalls) {
   }
   EXPECT_EQ(arena->counters().purge_calls, last);
   EXPECT_GE(arena->free_dirty_bytes(), 20 * kMiB);
-  for (int i = 0; i < 30; ++i) arena->tick(arena.now += 1000);
+  for (int i = 0; i < 30; ++i) arena->purge().tick(arena.now += 1000);
   EXPECT_EQ(arena->free_dirty_bytes(), 0U);
   EXPECT_EQ(arena->budget().allowance(), SmallConfig::kKeepBytes) << "forgotten";
 }
@@ -197,7 +199,7 @@ TEST(Arena, MoreEmptySpansThanAStepReclaims_AllThatIsTooMuchGoesBack) {
   for (const auto& span : spans) arena.put(kOneWord, span);
   ASSERT_GE(budget.figures().class_spans, static_cast<std::int64_t>(kSpans * kSpan / 2)) << "regretted";
   arena->budget().set_purged_in_time(false);  // as in a child of a fork
-  for (int i = 0; i < 20; ++i) (void)arena->relieve(arena.now);
+  for (int i = 0; i < 20; ++i) (void)arena->purge().relieve(arena.now);
   const auto now = budget.figures();
   EXPECT_LE(now.class_spans - now.live + now.dirty, budget.allowance() + static_cast<std::int64_t>(kChunk));
 }
@@ -208,20 +210,20 @@ TEST(Arena, Tick_BeforeTheDelay_KeepsAfterIt_Purges) {
   Native arena;
   const RunPlace run = arena.run(2);
   arena.free_run(run.first);
-  EXPECT_TRUE(arena->something_due());
-  arena->tick(arena.now);
+  EXPECT_TRUE(arena->due().something());
+  arena->purge().tick(arena.now);
   arena.now += 499;
-  arena->tick(arena.now);
+  arena->purge().tick(arena.now);
   EXPECT_TRUE(arena.pages.purges().empty());
   EXPECT_EQ(arena->free_dirty_bytes(), 2 * kSpan);
   arena.now += 201;
-  arena->tick(arena.now);
+  arena->purge().tick(arena.now);
   EXPECT_EQ(arena->free_dirty_bytes(), 0U);
   ASSERT_EQ(arena.pages.purges().size(), 1U) << "neighbouring spans go in one call";
   EXPECT_EQ(arena.purged(), 2 * kSpan);
   EXPECT_TRUE(arena.check());
-  for (int i = 0; i < 3; ++i) arena->tick(arena.now += 1000);
-  EXPECT_FALSE(arena->something_due()) << "nothing waits any more";
+  for (int i = 0; i < 3; ++i) arena->purge().tick(arena.now += 1000);
+  EXPECT_FALSE(arena->due().something()) << "nothing waits any more";
   EXPECT_EQ(arena.pages.purges().size(), 1U) << "what is back is not given back again";
 }
 
@@ -254,7 +256,7 @@ TEST(Arena, Trim_PartlyFreeSpans_ReturnsTheFreePagesAndKeepsLiveSlots) {
     std::set<std::size_t> live_pages;
     for (const auto& [number, place] : live)
       for (std::size_t at = number * bytes; at < (number + 1) * bytes; ++at) live_pages.insert(at / SmallConfig::kPageBytes);
-    arena->trim(arena.now);
+    arena->purge().trim(arena.now);
     ASSERT_TRUE(arena.check()) << c.index();
     for (const auto& [number, place] : live) {
       const char* slot = arena.memory(span) + number * bytes;
@@ -268,10 +270,10 @@ TEST(Arena, Trim_PartlyFreeSpans_ReturnsTheFreePagesAndKeepsLiveSlots) {
           EXPECT_EQ(test::all_zero(p, SmallConfig::kPageBytes), live_pages.count(page) == 0)
               << c.index() << " page " << page;
         }
-    EXPECT_EQ(arena->trim(arena.now), 0U) << "what is back is not given back again, class " << c.index();
+    EXPECT_EQ(arena->purge().trim(arena.now), 0U) << "what is back is not given back again, class " << c.index();
     for (const auto& [number, place] : live) arena.put(c, place);
     EXPECT_TRUE(arena.check());
-    (void)arena->trim(arena.now);
+    (void)arena->purge().trim(arena.now);
     EXPECT_EQ(arena->span_classes()[span].load(), 0U) << "wholly free: nobody's";
   }
 }
@@ -303,7 +305,7 @@ TEST(Arena, HugePages_Auto_LittleInEachOfManyChunks_None) {
   ArenaSettings settings = small_settings();
   settings.huge_pages = HugePages::kAuto;
   Native arena(settings);
-  arena->expect_threads(8);
+  arena->free_spans().expect_threads(8);
   for (AtomicsOnCpu::cpu = 0; AtomicsOnCpu::cpu < 4; ++AtomicsOnCpu::cpu)
     for (unsigned i = 0; i < kChunkSpans / 2 - 1; ++i) ASSERT_NE(arena.claim_span(kSmall), kNoSpan);
   AtomicsOnCpu::cpu = 0;
@@ -319,13 +321,13 @@ TEST(Arena, HugePages_PartlyPurged_AreForbiddenThereOnly) {
   for (unsigned i = 0; i < 4 * kChunkSpans; ++i) spans.push_back(arena.claim_whole(kSmall));
   arena.pages.forget_log();
   arena.put(kSmall, spans[2 * kChunkSpans + 3]);
-  (void)arena->trim(arena.now);
+  (void)arena->purge().trim(arena.now);
   ASSERT_EQ(arena.pages.huge_advice().size(), 1U);
   EXPECT_FALSE(arena.pages.huge_advice()[0].wanted);
   EXPECT_EQ(arena.pages.huge_advice()[0].address, arena->address(2 * kChunkSpans));
   EXPECT_EQ(arena.pages.huge_advice()[0].bytes, kChunk);
   arena.put(kSmall, spans[2 * kChunkSpans + 5]);
-  (void)arena->trim(arena.now);
+  (void)arena->purge().trim(arena.now);
   EXPECT_EQ(arena.pages.huge_advice().size(), 1U) << "once is enough";
   EXPECT_TRUE(arena.check());
 }
@@ -341,7 +343,7 @@ TEST(Arena, HugePages_WhollyFree_GoBackFirstAndWhole) {
   for (unsigned i = 0; i < kChunkSpans / 2; ++i) arena.put(kSmall, spans[i]);                // of small pages
   for (unsigned i = kChunkSpans; i < 3 * kChunkSpans / 2; ++i) arena.put(kSmall, spans[i]);  // half a huge page
   for (unsigned i = 3 * kChunkSpans; i < 6 * kChunkSpans; ++i) arena.put(kSmall, spans[i]);  // three whole ones
-  EXPECT_TRUE(arena->relieve(arena.now));
+  EXPECT_TRUE(arena->purge().relieve(arena.now));
   ASSERT_FALSE(arena.pages.purges().empty());
   EXPECT_EQ(arena.pages.purges()[0].bytes, kChunk);
   EXPECT_EQ(arena.pages.huge_advice().size(), 0U) << "no huge page was split while whole ones were enough";
@@ -357,11 +359,11 @@ TEST(Arena, SmallPagesOfAPartThatIsWhollyFree_GoBackFirst) {
   std::vector<std::vector<Taken>> spans;
   for (unsigned i = 0; i < 8 * kChunkSpans; ++i) spans.push_back(arena.claim_whole(kSmall));
   arena.put(kSmall, spans[2 * kChunkSpans]);
-  (void)arena->trim(arena.now);  // splits the huge page of that chunk
+  (void)arena->purge().trim(arena.now);  // splits the huge page of that chunk
   arena.pages.forget_log();
   for (unsigned i = 0; i < kChunkSpans / 2; ++i) arena.put(kSmall, spans[i]);  // of small pages, and in part
   for (unsigned i = 1; i < kChunkSpans; ++i) arena.put(kSmall, spans[2 * kChunkSpans + i]);
-  (void)arena->trim(arena.now);
+  (void)arena->purge().trim(arena.now);
   ASSERT_FALSE(arena.pages.purges().empty());
   EXPECT_EQ(arena.pages.purges()[0].address, arena->address(2 * kChunkSpans + 1)) << "the first span is clean";
   EXPECT_EQ(arena.pages.purges()[0].bytes, kChunk - kSpan);
@@ -376,9 +378,9 @@ TEST(Arena, HugePages_PartThatIsWhollyClean_GetsThemAgain) {
   std::vector<std::vector<Taken>> spans;
   for (unsigned i = 0; i < 2 * kChunkSpans; ++i) spans.push_back(arena.claim_whole(kSmall));
   arena.put(kSmall, spans[kChunkSpans]);
-  (void)arena->trim(arena.now);
+  (void)arena->purge().trim(arena.now);
   for (unsigned i = kChunkSpans + 1; i < 2 * kChunkSpans; ++i) arena.put(kSmall, spans[i]);
-  (void)arena->trim(arena.now);
+  (void)arena->purge().trim(arena.now);
   ASSERT_EQ(arena->free_dirty_bytes(), 0U);
   arena.pages.forget_log();
   ASSERT_NE(arena.claim_span(kSmall), kNoSpan);
@@ -403,16 +405,17 @@ TEST(Arena, Trim_SlotsOfItsPagesTakenMeanwhile_ThePagesCount) {
     test::HookedAtomics::interrupt_at(moment, changes, [&] {
       if (!arena->pool(kSmall).take_exactly(word, ~std::uint64_t{0})) return;
       theirs = {word, ~std::uint64_t{0}};
-      arena->note_taken(pool::span_of(word));
+      arena->slots().note_taken(pool::span_of(word));
       arena.report(kSmall, theirs.bits, 1);
     });
-    (void)arena->trim(arena.now);
+    (void)arena->purge().trim(arena.now);
     test::HookedAtomics::hook = nullptr;
     if (changes < moment) return;
     if (theirs.bits != 0) {
       const auto place = static_cast<std::size_t>(arena.slot(kSmall, theirs.word, base::lowest_bit(theirs.bits)) -
                                                   arena.memory(pool::span_of(theirs.word)));
-      EXPECT_EQ(arena->span(pool::span_of(theirs.word)).page_hints.load() >> (place / SmallConfig::kPageBytes) & 1, 0U)
+      EXPECT_EQ(arena->slots().span(pool::span_of(theirs.word)).page_hints.load() >> (place / SmallConfig::kPageBytes) & 1,
+                0U)
           << "in use, and counted as given back, at moment " << moment;
       EXPECT_TRUE(arena.check()) << moment;
       arena.put(kSmall, theirs);
@@ -429,8 +432,8 @@ TEST(Arena, FreeRun_ByTwoAtTheSameTime_OneOfThemDoes) {
     Hooked arena;
     const RunPlace run = arena.run(3);
     bool theirs = false;
-    test::HookedAtomics::interrupt_at(moment, changes, [&] { theirs = arena->free_run(run.first, arena.now); });
-    const bool mine = arena->free_run(run.first, arena.now);
+    test::HookedAtomics::interrupt_at(moment, changes, [&] { theirs = arena->runs().free_run(run.first, arena.now); });
+    const bool mine = arena->runs().free_run(run.first, arena.now);
     test::HookedAtomics::hook = nullptr;
     if (changes >= moment) {
       EXPECT_NE(mine, theirs) << moment;
@@ -497,7 +500,7 @@ TEST(Arena, RandomLife_InvariantsAndAccountsHoldAfterEveryStep) {
           if (!runs.empty()) {
             const SpanIndex first = runs[random() % runs.size()].first;
             if (arena.resize(first, 1 + random() % 12)) {
-              const SpanIndex last = first + arena->run_pages(first) / kSpanPages - 1;
+              const SpanIndex last = first + arena->runs().run_pages(first) / kSpanPages - 1;
               std::memset(arena.memory(last) + 100, 3, 64);
             }
           }
@@ -506,7 +509,7 @@ TEST(Arena, RandomLife_InvariantsAndAccountsHoldAfterEveryStep) {
           if (!spans.empty()) {
             const SizeClass c = spans[random() % spans.size()].first;
             pool::Cursor cursor;
-            const Taken t = arena->take_slots(c, cursor, 64, 1, 0);
+            const Taken t = arena->slots().take_slots(c, cursor, 64, 1, 0);
             if (t.bits == 0) break;
             arena.report(c, t.bits, 1);
             spans.emplace_back(c, std::vector<Taken>{t});
@@ -514,9 +517,9 @@ TEST(Arena, RandomLife_InvariantsAndAccountsHoldAfterEveryStep) {
           break;
         default:
           if (random() % 8 == 0)
-            (void)arena->trim(arena.now);
+            (void)arena->purge().trim(arena.now);
           else
-            arena->tick(arena.now);
+            arena->purge().tick(arena.now);
       }
       ASSERT_TRUE(arena->check_invariants()) << step;
       ASSERT_TRUE(arena->check_accounts({})) << step;
@@ -524,11 +527,11 @@ TEST(Arena, RandomLife_InvariantsAndAccountsHoldAfterEveryStep) {
     arena.pages.heal();
     for (auto& [c, all] : spans) arena.put(c, all);
     for (const RunPlace& place : runs) arena.free_run(place.first);
-    (void)arena->trim(arena.now);
+    (void)arena->purge().trim(arena.now);
     ASSERT_TRUE(arena.check());
     EXPECT_EQ(arena->free_dirty_bytes(), 0U);
     arena->for_each_span([&](SpanIndex i, SizeClass c) { EXPECT_FALSE(c.is_slot()) << i; });
-    arena->set_limit(0);
+    arena->purge().set_limit(0);
     std::size_t spans_left = 0;
     for (RunPlace place = arena.run(1); place.first != kNoSpan; place = arena.run(1), ++spans_left)
       EXPECT_TRUE(place.zero && arena.zero(place.first, 1)) << place.first;
@@ -548,7 +551,7 @@ TEST(Arena, Threads_NothingIsLostAndAccountsAddUp) {
     const auto report = [&](SizeClass c, const Taken& t, int sign, std::uint64_t now) {
       if (arena->report_slots(
               sign * static_cast<std::int64_t>(static_cast<unsigned>(std::popcount(t.bits)) * Classes::slot_bytes(c))))
-        (void)arena->relieve(now);
+        (void)arena->purge().relieve(now);
     };
     const auto stamp = [&](char* at) { std::memset(at, static_cast<int>(me), 16); };
     const auto stamped = [&](const char* at) { return at[0] == static_cast<char>(me) && at[15] == at[0]; };
@@ -558,7 +561,7 @@ TEST(Arena, Threads_NothingIsLostAndAccountsAddUp) {
       if (what < 4 && slots.size() < 200) {
         const SizeClass c = random() % 2 == 0 ? kSmall : random() % 2 == 0 ? kOneWord : kBig;
         pool::Cursor cursor;
-        Taken t = arena->take_slots(c, cursor, 64, me, 2);
+        Taken t = arena->slots().take_slots(c, cursor, 64, me, 2);
         if (t.bits == 0) t = arena->claim(c, 64, me, now);
         if (t.bits == 0) continue;
         report(c, t, 1, now);
@@ -569,11 +572,11 @@ TEST(Arena, Threads_NothingIsLostAndAccountsAddUp) {
         const auto [c, t] = slots.back();
         slots.pop_back();
         if (!stamped(arena.slot(c, t.word, base::lowest_bit(t.bits)))) wrong = true;
-        if (arena->give_slots(c, t) != 0) wrong = true;
+        if (arena->slots().give_slots(c, t) != 0) wrong = true;
         report(c, t, -1, now);
       } else if (what == 8 && runs.size() < 8) {
         const unsigned n = 1 + random() % 6;
-        const RunPlace place = arena->allocate_run(n * kSpanPages, 1, now);
+        const RunPlace place = arena->runs().allocate_run(n * kSpanPages, 1, now);
         if (place.first == kNoSpan) continue;
         for (unsigned i = 0; i < n; ++i) {
           if (place.zero && !test::all_zero(arena.memory(place.first + i), 64)) wrong = true;
@@ -582,32 +585,32 @@ TEST(Arena, Threads_NothingIsLostAndAccountsAddUp) {
         runs.emplace_back(place.first, n);
       } else if (what == 9 && !runs.empty()) {
         auto& [first, n] = runs.back();
-        if (arena->resize_run(first, (n + 1) * kSpanPages, now)) stamp(arena.memory(first + n++));
+        if (arena->runs().resize_run(first, (n + 1) * kSpanPages, now)) stamp(arena.memory(first + n++));
       } else if (what == 10 && !runs.empty()) {
         const auto [first, n] = runs.back();
         runs.pop_back();
         for (unsigned i = 0; i < n; ++i)
           if (!stamped(arena.memory(first + i))) wrong = true;
-        if (!arena->free_run(first, now)) wrong = true;
+        if (!arena->runs().free_run(first, now)) wrong = true;
       } else if (step % 256 == 0) {
-        (void)arena->trim(now);
+        (void)arena->purge().trim(now);
       } else {
-        arena->tick(now);
+        arena->purge().tick(now);
       }
     }
     for (const auto& [c, t] : slots) {
-      if (arena->give_slots(c, t) != 0) wrong = true;
+      if (arena->slots().give_slots(c, t) != 0) wrong = true;
       report(c, t, -1, 0);
     }
     for (const auto& [first, n] : runs)
-      if (!arena->free_run(first, 0)) wrong = true;
+      if (!arena->runs().free_run(first, 0)) wrong = true;
   };
   std::vector<std::thread> threads;
   for (unsigned t = 1; t <= 4; ++t) threads.emplace_back(work, t);
   for (auto& thread : threads) thread.join();
   EXPECT_FALSE(wrong);
   EXPECT_TRUE(arena.check());
-  (void)arena->trim(arena.now + 100'000);
+  (void)arena->purge().trim(arena.now + 100'000);
   EXPECT_TRUE(arena.check());
   EXPECT_EQ(arena->free_dirty_bytes(), 0U);
   std::size_t spans = 0;

@@ -330,7 +330,7 @@ class EnginePurger : public Engine {
 
 TEST_F(EnginePurger, StepThatMeetsAFork_LeavesThePurgersGate) {
   g_gate.close();
-  g_core.arena().note_due();
+  g_core.arena().due().note();
   g_purger.wake();
   std::this_thread::sleep_for(milliseconds(200));  // for some steps, which are refused
   bool left = false;

@@ -115,7 +115,7 @@ Life live(Machine& machine) {
 // How many blocks of a span's size fit into the arena, and of 1 KiB, taken until null, and given back.
 std::size_t capacity(Machine& machine) {
   std::vector<void*> runs, slots;
-  for (RunPlace place; (place = machine.arena().allocate_run(1, 1, FakeClock::now())).first != kNoSpan;)
+  for (RunPlace place; (place = machine.arena().runs().allocate_run(1, 1, FakeClock::now())).first != kNoSpan;)
     runs.push_back(reinterpret_cast<void*>(machine.arena().address(place.first)));
   for (void* run : runs) machine->free_large(nullptr, run);
   Thread thread(machine);
@@ -136,8 +136,8 @@ void expect_as_good_as_new(Machine& machine) {
   EXPECT_TRUE(machine->check_accounts());
   const Stats s = machine.stats();
   EXPECT_EQ(s.small_span_bytes + s.run_bytes + s.direct_bytes + s.free_dirty_bytes + s.threads, 0U);
-  machine.arena().set_limit(std::uint64_t{1} << 40);
-  EXPECT_TRUE(machine.arena().admit(0, 0));  // settles what the CPUs have not reported
+  machine.arena().purge().set_limit(std::uint64_t{1} << 40);
+  EXPECT_TRUE(machine.arena().purge().admit(0, 0));  // settles what the CPUs have not reported
   EXPECT_EQ(machine.arena().budget().footprint(), 0);
 }
 

@@ -91,10 +91,10 @@ TEST(ManyCpus, NextThreadOnACpu_GetsTheIdOfTheOneThatEndedThere) {
   const std::uint32_t id = third->cache()->id;
   Placed::cpu = 3;
   third.reset();
-  EXPECT_TRUE(machine.arena().ended_threads().has(id));
+  EXPECT_TRUE(machine.arena().slots().ended_threads().has(id));
   const auto elsewhere = begin(2), there = begin(3), behind = begin(3);
   EXPECT_EQ(there->cache()->id, id);
-  EXPECT_FALSE(machine.arena().ended_threads().has(id)) << "it lives again";
+  EXPECT_FALSE(machine.arena().slots().ended_threads().has(id)) << "it lives again";
   std::set<std::uint32_t> ids;
   for (const auto* thread : {&first, &second, &elsewhere, &there, &behind}) ids.insert((*thread)->cache()->id);
   EXPECT_EQ(ids.size(), 5U) << "no two at once";

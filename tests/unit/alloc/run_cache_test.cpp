@@ -115,10 +115,10 @@ TEST(RunCache, ThreadEndsWithFreeSpans_ThePurgerHearsOfThem) {
   Machine machine;
   Thread thread(machine);
   thread.free(thread.allocate(6 * kSpan));
-  for (int i = 0; i < 4 && machine.arena().purge_idle(FakeClock::now()) != Due::kNothing; ++i) FakeClock::pass(1000);
-  ASSERT_FALSE(machine.arena().something_due()) << "the arena has nothing";
+  for (int i = 0; i < 4 && machine.arena().purge().purge_idle(FakeClock::now()) != Due::kNothing; ++i) FakeClock::pass(1000);
+  ASSERT_FALSE(machine.arena().due().something()) << "the arena has nothing";
   thread.leave();
-  EXPECT_TRUE(machine.arena().something_due());
+  EXPECT_TRUE(machine.arena().due().something());
   FakeClock::pass(1000);
   for (int i = 0; i < 4 && machine->purge_idle() != Due::kNothing; ++i) FakeClock::pass(1000);
   EXPECT_EQ(machine.stats().free_dirty_bytes, 0U);
