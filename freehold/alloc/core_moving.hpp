@@ -16,7 +16,7 @@ namespace freehold::alloc {
 template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
 bool Core<A, Config, Pages, Clock>::is_worth_moving(Cache& cache, const void* block) noexcept {
   const auto address = reinterpret_cast<std::uintptr_t>(block);
-  if (!in_arena(address)) return false;
+  if (!blocks_.in_arena(address)) return false;
   const auto i = static_cast<SpanIndex>((address - arena_.base()) >> ArenaType::kSpanShift);
   const SizeClass c = arena_.class_of_span(i);
   if (!c.is_slot() || Classes::slot_bytes(c) >= Config::kPageBytes || cache.bins[c].marks != 0) return false;
@@ -48,7 +48,7 @@ bool Core<A, Config, Pages, Clock>::find_slot_below(Cache& cache, SizeClass c, s
     finger.page.store(0, std::memory_order_relaxed);
   std::size_t at = finger.page.load(std::memory_order_relaxed);
   auto& bin = cache.bins[c];
-  if (at >= page || (bin.capacity == 0 && !grow(cache, c))) return false;
+  if (at >= page || (bin.capacity == 0 && !arrays_.grow(cache, c))) return false;
   put_back_above(cache, c, at);
   if (cache.entries(c) != 0) return true;
   pool::Taken taken{};

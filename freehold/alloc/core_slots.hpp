@@ -42,7 +42,7 @@ template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
 void* Core<A, Config, Pages, Clock>::refill(Cache& cache, SizeClass c) noexcept {
   auto& bin = cache.bins[c];
   if (!bin.is_grown) [[unlikely]]
-    (void)grow(cache, c);
+    (void)arrays_.grow(cache, c);
   bin.active = bin.is_refilled = true;
   const unsigned want = bin.batch;
   pool::Taken taken = arena_.slots().take_slots_at_home(c, bin.cursor, want, cache.id);
@@ -95,7 +95,7 @@ pool::Taken Core<A, Config, Pages, Clock>::find_slots(pool::Cursor& cursor, Size
   taken = arena_.claim(c, want, thread_id, Clock::now());
   // Kept mappings count under every limit, and so do runs that threads keep.
   if (taken.bits == 0 && direct_.drop_kept(~std::uint64_t{0}) != 0) taken = arena_.claim(c, want, thread_id, Clock::now());
-  if (taken.bits == 0 && give_cached_runs(cache)) taken = arena_.claim(c, want, thread_id, Clock::now());
+  if (taken.bits == 0 && kept_.give_cached_runs(cache)) taken = arena_.claim(c, want, thread_id, Clock::now());
   if (taken.bits == 0) return arena_.slots().take_slots(c, cursor, want, thread_id, 0);
   arena_.pool(c).settle(cursor, taken.word, thread_id);
   return taken;
@@ -109,7 +109,7 @@ void Core<A, Config, Pages, Clock>::drain(Cache& cache, SizeClass c, void* slot)
   bin.drains.store(bin.drains.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   count_slow_call(cache);
   if (!bin.is_grown || (bin.can_burst && std::exchange(bin.is_refilled, false) && bin.may_keep)) [[unlikely]] {
-    if (grow(cache, c)) return push_looked_at(cache, c, slot);
+    if (arrays_.grow(cache, c)) return push_looked_at(cache, c, slot);
     if (bin.capacity == 0) return give_back(cache, c, &slot, 1);
   }
   if (cache.top[c] == cache.limit[c]) [[likely]]
@@ -132,7 +132,8 @@ template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
 void Core<A, Config, Pages, Clock>::make_room(Cache& cache, SizeClass c) noexcept {
   auto& bin = cache.bins[c];
   bin.active = true;
-  if (cache.entries(c) == bin.capacity && (bin.is_grown || !grow(cache, c)) && bin.capacity != 0) give_oldest(cache, c);
+  if (cache.entries(c) == bin.capacity && (bin.is_grown || !arrays_.grow(cache, c)) && bin.capacity != 0)
+    give_oldest(cache, c);
   if (bin.capacity == 0) return;
   bin.looks = 0;
   cache.limit[c] = bin.array + 1 + bin.capacity;
@@ -145,7 +146,7 @@ void Core<A, Config, Pages, Clock>::push_looked_at(Cache& cache, SizeClass c, vo
   auto& bin = cache.bins[c];
   if (bin.looks != 0) --bin.looks;
   cache.limit[c] = bin.looks != 0 ? cache.top[c] + 1 : bin.array + 1 + bin.capacity;
-  const BlockPlace place = block_around(slot);
+  const BlockPlace place = blocks_.block_around(slot);
   if (place.start != slot) return base::fatal(base::HeapError::kInteriorPointer, slot);
   if (!place.in_use || std::find(bin.array + 1, cache.top[c], slot) != cache.top[c])
     return base::fatal(base::HeapError::kDoubleFree, slot);
@@ -174,7 +175,7 @@ inline void Core<A, Config, Pages, Clock>::report_slots(Cache& cache, std::int64
 template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
 void Core<A, Config, Pages, Clock>::report_now(Cache& cache) noexcept {
   const base::KeepErrno keep;
-  if (arena_.report_slots(std::exchange(cache.unreported, 0))) relieve(own_runs(cache), 0);
+  if (arena_.report_slots(std::exchange(cache.unreported, 0))) relief_.relieve(kept_.own_runs(cache), 0);
 }
 
 template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
@@ -187,9 +188,9 @@ void Core<A, Config, Pages, Clock>::count_slow_call(Cache& cache) noexcept {
 template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
 void Core<A, Config, Pages, Clock>::tick_slow(Cache& cache) noexcept {
   const std::uint64_t now = Clock::now();
-  if (cache.slow_calls % kSlowCallsPerTick != 0 && !is_tick_due(now)) return;
+  if (cache.slow_calls % kSlowCallsPerTick != 0 && !relief_.is_tick_due(now)) return;
   const base::KeepErrno keep;
-  tick(now);
+  relief_.tick(now);
   if (cache.slow_calls % (kSlowCallsPerTick * kTicksPerIdleLook) == 0) look_for_idle_bins(cache);
 }
 
@@ -198,7 +199,7 @@ void Core<A, Config, Pages, Clock>::tick_slow(Cache& cache) noexcept {
 template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
 std::size_t Core<A, Config, Pages, Clock>::take_batch(SizeClass c, void** slots, std::size_t n, unsigned cpu) noexcept {
   pool::Cursor cursor;
-  const std::uint32_t thread_id = kFirstCpuId + cpu;
+  const std::uint32_t thread_id = Registry::kFirstCpuId + cpu;
   const pool::Taken taken = find_slots(cursor, c, static_cast<unsigned>(n), thread_id, nullptr);
   arena_.pool(c).clear_active(cursor, thread_id);
   if (taken.bits == 0) return 0;
@@ -211,8 +212,8 @@ void Core<A, Config, Pages, Clock>::give_batch(SizeClass c, void* const* slots, 
   pool::WordIndex last = 0;
   (void)arena_.slots().give_slots(c, slots, n, last, 0);
   const std::uint64_t now = Clock::now();
-  if (arena_.report_slots(-static_cast<std::int64_t>(n * Classes::slot_bytes(c)))) relieve(nullptr, 0);
-  tick(now);
+  if (arena_.report_slots(-static_cast<std::int64_t>(n * Classes::slot_bytes(c)))) relief_.relieve(nullptr, 0);
+  relief_.tick(now);
 }
 
 template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The engine's figures, and the checks of Core's invariants; see core.hpp.
+// The engine's figures, the look for misuse in caches, and the checks of Core's invariants; see core.hpp.
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -14,21 +14,13 @@ void Core<A, Config, Pages, Clock>::stats(Stats& out) noexcept {
   std::memset(&out, 0, sizeof out);
   out.version = kStatsVersion;
   out.class_count = Classes::kCount - 1;
-  const sync::Guard registry_guard(registry_);
-  for (const SizeClass c : AllClasses<Classes>{}) {
-    out.classes[c.index() - 1].slot_bytes = Classes::slot_bytes(c);
-    out.classes[c.index() - 1].refills = past_refills_[c];
-    out.classes[c.index() - 1].drains = past_drains_[c];
-  }
+  const sync::Guard registry_guard(registry_.lock());
+  for (const SizeClass c : AllClasses<Classes>{}) out.classes[c.index() - 1].slot_bytes = Classes::slot_bytes(c);
+  registry_.add_stats(out);
   std::int64_t kept_spans = 0;
-  for (const Cache* cache = caches_; cache != nullptr; cache = cache->next) {
+  for (const Cache* cache = registry_.first(); cache != nullptr; cache = cache->next)
     if (cache->runs != nullptr)
       cache->runs->for_each([&](auto, auto, std::uint64_t dirty) { kept_spans += std::popcount(dirty); });
-    for (const SizeClass c : AllClasses<Classes>{}) {
-      out.classes[c.index() - 1].refills += cache->bins[c].refills.load(std::memory_order_relaxed);
-      out.classes[c.index() - 1].drains += cache->bins[c].drains.load(std::memory_order_relaxed);
-    }
-  }
   arena_.for_each_span([&](SpanIndex i, SizeClass c) {
     if (c.is_slot()) {
       auto& k = out.classes[c.index() - 1];
@@ -48,17 +40,52 @@ void Core<A, Config, Pages, Clock>::stats(Stats& out) noexcept {
       arena_.free_dirty_bytes() + static_cast<std::uint64_t>(kept_spans) * ArenaType::kSpanBytes + direct_.kept_bytes();
   out.direct_bytes = direct_.live_bytes();
   // What is lent of the common budget, give or take a thread that is just borrowing.
-  out.cached_limit_bytes = threads() * Config::kThreadBytes + common_budget_ - budget_.load(std::memory_order_relaxed);
-  out.metadata_bytes = metadata_.mapped_bytes() + direct_.metadata_bytes() + arena_.metadata_bytes();
+  out.cached_limit_bytes = registry_.threads() * Config::kThreadBytes + arrays_.common() - arrays_.left();
+  out.metadata_bytes = registry_.metadata().mapped_bytes() + direct_.metadata_bytes() + arena_.metadata_bytes();
   out.purged_bytes = counters.purged_bytes.load(std::memory_order_relaxed);
   out.purge_calls = counters.purge_calls.load(std::memory_order_relaxed);
   out.span_claims = counters.span_claims.load(std::memory_order_relaxed);
   out.span_returns = counters.span_returns.load(std::memory_order_relaxed);
-  out.lock_waits =
-      arena_.lock_waits() + registry_.waits().count() + admission_.waits().count() + direct_.lock().waits().count();
-  out.threads = threads();
-  out.peak_threads = peak_threads_;
+  out.lock_waits = arena_.lock_waits() + registry_.lock().waits().count() + large_.admission().waits().count() +
+                   direct_.lock().waits().count();
   out.late_frees = late_frees_.load(std::memory_order_relaxed);
+}
+
+// ---- misuse -----------------------------------------------------------------------------------------------------------
+
+// All caches at once, so that a slot that two of them hold is seen. What a cache's owner wrote is read as it is: if the
+// thread ran meanwhile, what was read is forgotten.
+template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
+template <class StampOf>
+__attribute__((no_sanitize("thread"))) void Core<A, Config, Pages, Clock>::report_misuse_in_caches(
+    const Cache* mine, void** room, std::size_t most, StampOf&& stamp_of) noexcept {
+  std::size_t n = 0;
+  const sync::Guard guard(registry_.lock());
+  for (const Cache* cache = registry_.first(); cache != nullptr; cache = cache->next) {
+    const std::int32_t thread = cache->thread.load(std::memory_order_relaxed);
+    const std::uint64_t stamp = cache == mine ? 1 : stamp_of(thread);
+    if (stamp == 0 || !Gate::is_quiet(cache->inside)) continue;  // amid a slow call a slot may be free and in the array
+    const std::size_t before = n;
+    for (const SizeClass c : AllClasses<Classes>{}) {
+      // Each read once: an owner that runs meanwhile moves its array, and the two need not fit together.
+      void** const array = __atomic_load_n(&cache->bins[c].array, __ATOMIC_RELAXED);
+      void** const top = __atomic_load_n(&cache->top.items[c.index()], __ATOMIC_RELAXED);
+      if (array == nullptr || top <= array) continue;
+      const auto entries = static_cast<std::size_t>(top - array) - 1;
+      if (entries > Config::kBurstSlots || entries > most - n) continue;
+      for (std::size_t i = 0; i < entries; ++i)
+        if (void* const slot = array[1 + i]; slot != nullptr) room[n++] = slot;
+    }
+    if (cache != mine && stamp_of(thread) != stamp) n = before;
+  }
+  std::sort(room, room + n);
+  for (std::size_t i = 0; i < n; ++i) {
+    const BlockPlace place = blocks_.block_around(room[i]);
+    if (place.start != room[i])
+      base::fatal(base::HeapError::kInteriorPointer, room[i]);
+    else if (!place.in_use || (i != 0 && room[i - 1] == room[i]))
+      base::fatal(base::HeapError::kDoubleFree, room[i]);
+  }
 }
 
 // ---- invariants -----------------------------------------------------------------------------------------------------
@@ -92,7 +119,7 @@ bool Core<A, Config, Pages, Clock>::check_bin(const Cache& cache, SizeClass c) n
 template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
 bool Core<A, Config, Pages, Clock>::is_kept(SpanIndex i) noexcept {
   unsigned keepers = 0;
-  for (const Cache* cache = caches_; cache != nullptr; cache = cache->next)
+  for (const Cache* cache = registry_.first(); cache != nullptr; cache = cache->next)
     if (cache->runs != nullptr)
       cache->runs->for_each([&](std::uint32_t chunk, std::uint64_t free, auto) {
         keepers += chunk == i / ArenaType::kChunkSpans && (free >> i % ArenaType::kChunkSpans & 1) != 0 ? 1 : 0;
@@ -102,10 +129,10 @@ bool Core<A, Config, Pages, Clock>::is_kept(SpanIndex i) noexcept {
 
 template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
 bool Core<A, Config, Pages, Clock>::check_invariants() noexcept {
-  const sync::Guard registry_guard(registry_);
+  const sync::Guard registry_guard(registry_.lock());
   std::uint64_t caches = 0;
   std::size_t lent = 0;
-  for (const Cache* cache = caches_; cache != nullptr; cache = cache->next) {
+  for (const Cache* cache = registry_.first(); cache != nullptr; cache = cache->next) {
     std::size_t granted = 0;
     for (const SizeClass c : AllClasses<Classes>{}) {
       if (!check_bin(*cache, c)) return false;
@@ -115,15 +142,15 @@ bool Core<A, Config, Pages, Clock>::check_invariants() noexcept {
     lent += cache->allowance - Config::kThreadBytes;
     ++caches;
   }
-  return caches == threads() && lent + budget_.load(std::memory_order_relaxed) == common_budget_ &&
-         direct_.check_invariants() && arena_.check_invariants([this](SpanIndex i) { return is_kept(i); });
+  return caches == registry_.threads() && lent + arrays_.left() == arrays_.common() && direct_.check_invariants() &&
+         arena_.check_invariants([this](SpanIndex i) { return is_kept(i); });
 }
 
 template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
 bool Core<A, Config, Pages, Clock>::check_accounts() noexcept {
-  const sync::Guard registry_guard(registry_);
+  const sync::Guard registry_guard(registry_.lock());
   typename ArenaType::Unreported unreported;
-  for (const Cache* cache = caches_; cache != nullptr; cache = cache->next) {
+  for (const Cache* cache = registry_.first(); cache != nullptr; cache = cache->next) {
     unreported.slot_bytes += cache->unreported;
     if (cache->runs == nullptr) continue;
     unreported.dirty_spans += cache->runs->dirty_spans;

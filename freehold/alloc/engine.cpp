@@ -47,7 +47,7 @@ SizeClass engine::size_class_of(const void* block) noexcept {
 }
 
 void* engine::out_of_memory() noexcept {
-  if (g_core.limit_was_met()) report_limit();
+  if (g_core.arena().purge().limit_was_met()) report_limit();
   errno = ENOMEM;
   return nullptr;
 }
@@ -65,7 +65,7 @@ namespace {
   return cache.slow.load(std::memory_order_relaxed)->allocate(cache, c, bytes, alignment);
 }
 
-// `zero` and `room` as in Core::allocate_large().
+// `zero` and `room` as in LargeBlocks::allocate_large().
 [[nodiscard]] void* allocate_run(std::size_t bytes, std::size_t alignment, bool& zero, std::size_t room = 0) noexcept {
   NativeCache* const cache = own_cache();  // for its mark, which no other thread writes; and it starts the engine
   if (g_start.load(std::memory_order_acquire) != Start::kReady) return out_of_memory();
@@ -76,7 +76,7 @@ namespace {
   const bool is_sampled = is_sample_due(bytes);
   const std::uint32_t stack = is_sampled ? check::note_call_stack() : 0;
   return allocate_inside(cache, bytes, alignment, [=, &zero] {
-    void* const block = g_core.allocate_large(cache, bytes, alignment, zero, room);
+    void* const block = g_core.large().allocate_large(cache, bytes, alignment, zero, room);
     if (is_sampled && block != nullptr) profile::add(block, bytes, bytes, stack);
     return block;
   });
@@ -152,7 +152,7 @@ void* allocate_slow(std::size_t bytes) noexcept {
   if (bytes - 1 < Classes::kMaxBytes) [[likely]]
     return allocate_class(Classes::class_of(bytes), bytes, 1);
   if (bytes - 1 < NativeConfig::kMostRunBytes)
-    if (void* const block = with_kept_runs([=](auto& cache) { return g_core.allocate_kept(cache, bytes); });
+    if (void* const block = with_kept_runs([=](auto& cache) { return g_core.kept().allocate_kept(cache, bytes); });
         block != nullptr)
       return block;
   return allocate_above_classes(bytes);
@@ -224,7 +224,7 @@ std::size_t usable_size(const void* block) noexcept {
   // A sampled slot's block is as large as the slot to the program.
   if (profile::was_started())
     if (const std::size_t bytes = profile::size_of(block); bytes != 0 && bytes <= Classes::kMaxBytes) return bytes;
-  const std::size_t bytes = g_core.large_bytes(block);
+  const std::size_t bytes = g_core.blocks().large_bytes(block);
   return bytes != 0 ? bytes : g_fork_blocks.bytes_of(block);
 }
 
@@ -236,7 +236,7 @@ namespace {
   NativeCache* const cache = present_cache();
   if (!profile::was_started()) {
     const Inside inside(cache);
-    return inside ? g_core.resize_large(cache, block, bytes) : nullptr;
+    return inside ? g_core.large().resize_large(cache, block, bytes) : nullptr;
   }
   return resize_sampled(cache, block, bytes);
 }
@@ -281,7 +281,7 @@ void* reallocate(void* block, std::size_t bytes) noexcept {
   if (bytes == 0) bytes = 1;
   const std::size_t old = usable_size(block);
   if (old == 0) {
-    if (!check::is_guarded(block)) g_core.report(block);  // or usable_size() did
+    if (!check::is_guarded(block)) g_core.blocks().report(block);  // or usable_size() did
     return out_of_memory();
   }
   if (old > Classes::kMaxBytes) {
@@ -318,7 +318,7 @@ std::size_t trim_in_steps(NativeCache* cache) noexcept {
   for (unsigned refused = 0; more && refused < kForkTries;) {
     wait_for_forks();
     if (const Inside inside(cache); inside)
-      more = g_core.trim_step(bytes);
+      more = g_core.relief().trim_step(bytes);
     else
       ++refused;  // another fork
   }
@@ -336,7 +336,7 @@ std::size_t trim() noexcept {
     if (!inside) return 0;
     if (cache != nullptr) g_core.flush(*cache);
     if (t_cache == &g_modes.cpu) g_cpu_caches.flush();
-    g_core.reclaim_all_runs(cache);
+    g_core.relief().reclaim_all_runs(cache);
   }
   return trim_in_steps(cache);
 }
@@ -363,7 +363,7 @@ bool is_worth_moving(const void* block) noexcept {
 
 std::size_t set_limit(std::size_t bytes) noexcept {
   if (g_start.load(std::memory_order_acquire) != Start::kReady && !start()) return 0;
-  return g_core.set_limit(bytes);
+  return g_core.arena().purge().set_limit(bytes);
 }
 
 void stats(Stats& out) noexcept {

@@ -40,20 +40,22 @@ struct RawBlocks {
   }
   static void give(unsigned c, void* const* slots, std::size_t n) noexcept { g_core.give_batch(SizeClass{c}, slots, n); }
   static void* allocate_large(std::size_t bytes, std::size_t alignment, bool& zero) noexcept {
-    return g_core.allocate_large(nullptr, std::max(bytes, Classes::kMaxBytes + 1), alignment, zero);
+    return g_core.large().allocate_large(nullptr, std::max(bytes, Classes::kMaxBytes + 1), alignment, zero);
   }
   static void free_large(void* raw) noexcept { g_core.free_large(nullptr, raw); }
-  static void* resize_large(void* raw, std::size_t bytes) noexcept { return g_core.resize_large(nullptr, raw, bytes); }
-  static std::size_t large_bytes(const void* raw) noexcept { return g_core.large_bytes(raw); }
+  static void* resize_large(void* raw, std::size_t bytes) noexcept {
+    return g_core.large().resize_large(nullptr, raw, bytes);
+  }
+  static std::size_t large_bytes(const void* raw) noexcept { return g_core.blocks().large_bytes(raw); }
   // Where the system refuses, the block is as it was, and nobody notices its use.
   static void seal(void* pages, std::size_t bytes) noexcept {
     if (os::Pages::forbid(pages, bytes)) (void)os::Pages::purge(pages, bytes);
   }
   static void unseal(void* pages, std::size_t bytes) noexcept { (void)os::Pages::commit(pages, bytes); }
-  static BlockPlace find(const void* address) noexcept { return g_core.block_around(address); }
+  static BlockPlace find(const void* address) noexcept { return g_core.blocks().block_around(address); }
   template <class F>
   static void for_each(F&& f) noexcept {
-    g_core.for_each_block(f);
+    g_core.blocks().for_each_block(f);
   }
 };
 
@@ -69,7 +71,7 @@ constinit check::CheckedBlocks<sync::NativeAtomics, RawBlocks> g_blocks;
 }
 
 void check_at_exit() noexcept {
-  if (::getpid() != g_process || !comes_true_soon([] { return g_blocks.locks_are_free() && g_core.registry_is_free(); }))
+  if (::getpid() != g_process || !comes_true_soon([] { return g_blocks.locks_are_free() && g_core.registry().is_free(); }))
     return;
   const Inside inside(nullptr);
   if (!inside) return;

@@ -67,7 +67,7 @@ void before_fork() noexcept {
   g_gate.close();
   NativeCache* const mine = present_cache();
   sync::wait_until<sync::NativeAtomics>(
-      [mine] { return g_gate.shared_marks_are_quiet() && g_core.others_are_outside(mine); });
+      [mine] { return g_gate.shared_marks_are_quiet() && g_core.registry().others_are_outside(mine); });
   --t_fork.inside;
 }
 void after_fork_in_parent() noexcept {
@@ -88,7 +88,7 @@ void after_fork_in_child() noexcept {
   if (g_options.live && !os::is_confined()) os::let_same_user_read();
   forget_looks_in_child();
   count_sharing_threads_in_child();
-  if (t_fork.inside != 0) return g_core.after_fork_amid_an_entry(present_cache());
+  if (t_fork.inside != 0) return g_core.kept().after_fork_amid_an_entry(present_cache());
   --t_fork.forks;
   g_start_lock.reset();
   limit_after_fork_in_child();

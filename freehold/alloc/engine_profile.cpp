@@ -43,7 +43,7 @@ void* engine::allocate_sampled(NativeCache* cache, SizeClass c, std::size_t byte
   if (!inside) return nullptr;
   const std::size_t size = Classes::slot_bytes(c);
   bool zero = false;
-  void* const block = g_core.allocate_large(cache, size, alignment, zero);
+  void* const block = g_core.large().allocate_large(cache, size, alignment, zero);
   if (block != nullptr) profile::add(block, bytes, size, stack, weight);
   return block;
 }
@@ -181,7 +181,7 @@ void* engine::resize_sampled(NativeCache* cache, void* block, std::size_t bytes)
   if (!inside) return nullptr;
   // Before: once it has moved, its address may be another thread's.
   const profile::Former former = profile::take(block);
-  void* const moved = g_core.resize_large(cache, block, bytes);
+  void* const moved = g_core.large().resize_large(cache, block, bytes);
   if (moved == nullptr)
     profile::put_again(former);
   else if (is_sampled)

@@ -98,13 +98,14 @@ void write_stats_at_exit() noexcept {
 void look_at_caches_at_exit() noexcept {
   constexpr std::size_t kAFewSlots = 512;
   constexpr std::uint64_t kMostThreads = 64;  // two looks at each of them
-  if (os::is_confined() || ::getpid() != g_process || g_core.threads() > kMostThreads ||
-      !comes_true_soon([] { return g_core.registry_is_free(); }))
+  if (os::is_confined() || ::getpid() != g_process || g_core.registry().threads() > kMostThreads ||
+      !comes_true_soon([] { return g_core.registry().is_free(); }))
     return;
   const Inside inside(nullptr);
   if (!inside) return;
   void* few[kAFewSlots];
-  const std::size_t most = g_core.most_cached_slots(), bytes = base::align_up(most * sizeof(void*), os::kLargestPageBytes);
+  const std::size_t most = g_core.registry().most_slots(),
+                    bytes = base::align_up(most * sizeof(void*), os::kLargestPageBytes);
   void** const many = most <= kAFewSlots ? nullptr : static_cast<void**>(g_pages.map(bytes));
   g_core.report_misuse_in_caches(present_cache(), many != nullptr ? many : few, many != nullptr ? most : kAFewSlots,
                                  os::stamp_of_sleeping_thread);
@@ -155,7 +156,7 @@ bool start() noexcept {
   if (g_options.live) os::let_same_user_read();
   // Where the system refuses, the program is not to blame: it runs without.
   (void)check::start_guards(g_pages, g_options.guard_rate);
-  if (g_options.guard_rate != 0) g_core.keep_no_bursts();
+  if (g_options.guard_rate != 0) g_core.arrays().keep_no_bursts();
   choose_slow_calls();
   g_start.store(Start::kReady, std::memory_order_release);
   return true;

@@ -43,7 +43,7 @@ namespace {
 // again keep the part of regret that they would have without a purger: 60 MiB in blocks of 100 kB by 200 threads, one
 // after the other, are 607,000 page faults so, and 986,000 if each end drops it.
 void end_purger_if_alone() noexcept {
-  const std::uint64_t threads = g_core.threads() + sharing_threads();
+  const std::uint64_t threads = g_core.registry().threads() + sharing_threads();
   const bool alone = threads == 0 || (threads == 1 && g_options.background_thread != BackgroundThread::kOn);
   if (!alone || os::is_confined() || !g_purger.end()) return;  // to end it takes other calls to the system
   constexpr std::uint64_t kAgainMs = 10'000;
@@ -54,7 +54,7 @@ void end_purger_if_alone() noexcept {
   if (!again) g_core.arena().budget().drop_regret();
   for (bool more = true; more;) {
     const Inside inside(nullptr);
-    more = inside && g_core.relieve();
+    more = inside && g_core.relief().relieve();
   }
 }
 
@@ -131,7 +131,7 @@ void thread_ends_without_key(void* cache) noexcept {
 // are twice as many caches as after the last look: one call to the system for each cache, and at most two for each thread.
 
 void look_for_dead_threads() noexcept {
-  const std::uint64_t threads = g_core.threads();
+  const std::uint64_t threads = g_core.registry().threads();
   std::uint64_t look_at = g_look_at.load(std::memory_order_relaxed);  // relaxed: the thread that changes it looks
   if (threads < look_at || os::is_confined() || ::getpid() != g_process) return;
   if (!g_look_at.compare_exchange_strong(look_at, UINT64_MAX, std::memory_order_relaxed)) return;
@@ -143,7 +143,7 @@ void look_for_dead_threads() noexcept {
     };
     if (const Inside inside(nullptr); inside) g_core.detach_all(is_dead);
   }
-  g_look_at.store(2 * g_core.threads() + kFirstLook, std::memory_order_relaxed);
+  g_look_at.store(2 * g_core.registry().threads() + kFirstLook, std::memory_order_relaxed);
 }
 
 // ---- a thread begins --------------------------------------------------------------------------------------------------
@@ -151,7 +151,7 @@ void look_for_dead_threads() noexcept {
 // Whether a thread that begins now shares the caches of the CPUs: it was asked for, or there are very many threads.
 [[nodiscard]] bool wants_cpu_mode() noexcept {
   if (g_options.cache == CacheMode::kThread || !os::rseq_available()) return false;
-  return g_options.cache == CacheMode::kCpu || g_core.threads() >= NativeConfig::kManyThreads * g_cpus.cpus;
+  return g_options.cache == CacheMode::kCpu || g_core.registry().threads() >= NativeConfig::kManyThreads * g_cpus.cpus;
 }
 
 [[nodiscard]] bool cpu_caches_ready() noexcept {
@@ -163,7 +163,7 @@ void look_for_dead_threads() noexcept {
   if (g_cpu_caches.ready()) return true;
   if (os::is_confined()) return false;
   if (!g_cpu_caches.init(g_core, g_pages)) return false;
-  g_core.expect_threads(g_cpus.cpus);
+  g_core.registry().expect_threads(g_cpus.cpus);
   return true;
 }
 
@@ -205,7 +205,7 @@ NativeCache* own_cache_slow() noexcept {
 
 void choose_slow_calls() noexcept {
   const Reading reading;
-  g_core.set_slow_calls([] {
+  g_core.registry().set_slow_calls([] {
     if (is_perturbed() || is_checked()) return &kCacheless;
     return profile::was_started() || check::guards_are_on() ? &kObserved : &kPlain;
   });
@@ -263,7 +263,7 @@ namespace {
   Due due = Due::kLater;
   if (const Inside inside(nullptr); inside) {
     g_core.arena().budget().set_purged_in_time(true);
-    due = g_core.purge_idle();
+    due = g_core.relief().purge_idle();
   }
   g_purger_gate.leave(g_purger_mark);
   return due;
@@ -279,8 +279,8 @@ void wake_purger() noexcept {
 void start_purger_if_worth_while() noexcept {
   constexpr std::int64_t kEnoughBytes = std::int64_t{8} << 20;
   if (g_options.background_thread == BackgroundThread::kOff) return;
-  if (g_core.threads() + sharing_threads() < (g_options.background_thread == BackgroundThread::kOn ? 1 : 2)) return;
-  if (g_core.arena().budget().footprint() + g_core.most_unreported_bytes() < kEnoughBytes) return;
+  if (g_core.registry().threads() + sharing_threads() < (g_options.background_thread == BackgroundThread::kOn ? 1 : 2)) return;
+  if (g_core.arena().budget().footprint() + g_core.kept().most_unreported_bytes() < kEnoughBytes) return;
   if (g_purger.has_to_wait()) return;  // before the system call
   if (os::is_confined()) return g_core.arena().budget().limit_regret();
   if (t_fork.inside != 0 || g_gate.forks() != 0 || ::getpid() != g_process) return;

@@ -11,8 +11,9 @@
 // The number of words of a thread is bounded by a common budget alone. Its dirty spans count against the budget of free
 // memory as those of the chunks do. They are given back when they are too many, or were not used for a while.
 //
-// Owner thread only; another thread may use it while the owner is outside the engine and kept from it (Core::reclaim_runs).
-// The words are atomics for readers that only count. Source: LLFree's reserved trees (USENIX ATC 2023), here by thread.
+// Owner thread only; another thread may use it while the owner is outside the engine and kept from it
+// (KeptRuns::reclaim_runs). The words are atomics for readers that only count. Source: LLFree's reserved trees (USENIX ATC
+// 2023), here by thread.
 #pragma once
 #include <atomic>
 #include <bit>

@@ -70,7 +70,7 @@ class CountedEngine {
   [[nodiscard]] void* allocate(Cache& cache, std::size_t bytes) noexcept {
     if (bytes > Classes::kMaxBytes) {
       bool zero = false;
-      return core_.allocate_large(&cache, bytes, 1, zero);
+      return core_.large().allocate_large(&cache, bytes, 1, zero);
     }
     const alloc::SizeClass c = Classes::class_of(bytes);
     void* const slot = cache.pop(c);

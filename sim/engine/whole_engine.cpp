@@ -163,7 +163,7 @@ void Run::round(unsigned me) {
     case EngineWorkload::kMany: return own_round(me, held_by_many(options_.bytes));
     case EngineWorkload::kPurge:
       own_round(me, held_by_many(options_.bytes));
-      if (options_.cores == 1) (void)engine_.core().trim();
+      if (options_.cores == 1) (void)engine_.core().relief().trim();
       return;
     case EngineWorkload::kNeighbour: return neighbour_round(me);
     case EngineWorkload::kProducer: return producer_round(me);
@@ -210,7 +210,7 @@ void Run::work(unsigned me) {
 
 void Run::purge() {
   while (done_ < counted_ && failure_ == nullptr) {
-    (void)engine_.core().trim();
+    (void)engine_.core().relief().trim();
     cores_.next();
   }
 }

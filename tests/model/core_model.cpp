@@ -48,7 +48,7 @@ class World {
                                         .huge_pages = alloc::HugePages::kOff};
     const bool ready = core_.init(pages_, settings, kBudget, 1);
     SIM_CHECK(ready);
-    core_.expect_threads(2);
+    core_.registry().expect_threads(2);
     pages_.memory = core_.arena().base();
     std::fill(std::begin(exits_), std::end(exits_), false);  // the former execution may have been cut short
   }
@@ -91,7 +91,7 @@ class World {
   // Uses up all memory but `spare` spans of the chunk of small classes; the slots are thread 6's.
   void crowd(unsigned spare) {
     for (void*& slot : crowd_) slot = allocate_late(1, 6);
-    crowd_run_ = core_.allocate_large(nullptr, kChunk * 2 * OneWord::kPage, 1, zero_);
+    crowd_run_ = core_.large().allocate_large(nullptr, kChunk * 2 * OneWord::kPage, 1, zero_);
     for (unsigned i = 0; i < 2 * spare; ++i) free_late(1, std::exchange(crowd_[i], nullptr), 6);
   }
 
@@ -103,8 +103,8 @@ class World {
     core_.arena().for_each_span([&](alloc::SpanIndex i, alloc::SizeClass c) {
       if (c.is_slot()) SIM_CHECK(core_.arena().pool(c).free_slots(i) == core_.arena().pool(c).shape().slots);
     });
-    SIM_CHECK(core_.threads() == 0);
-    (void)core_.trim();
+    SIM_CHECK(core_.registry().threads() == 0);
+    (void)core_.relief().trim();
     unsigned with_class = 0;
     core_.arena().for_each_span([&](alloc::SpanIndex, alloc::SizeClass c) { with_class += c.is_slot() ? 1 : 0; });
     SIM_CHECK(with_class == 0);
@@ -310,7 +310,7 @@ Result everything(Options options) {
         }
       });
     }
-    run.spawn([&] { (void)world.core().trim(); });
+    run.spawn([&] { (void)world.core().relief().trim(); });
     run.check([&] {
       world.free_late(1, mailbox.load(std::memory_order_relaxed), 5);
       world.check_at_rest();

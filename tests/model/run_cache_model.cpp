@@ -68,7 +68,7 @@ class World {
   void* allocate(Cache* cache, unsigned spans, unsigned thread) {
     enter(cache);
     bool zero = false;
-    void* const run = core_.allocate_large(cache, spans * kSpanBytes, 1, zero);
+    void* const run = core_.large().allocate_large(cache, spans * kSpanBytes, 1, zero);
     leave(cache);
     if (run != nullptr) pages_.write(pages_.page_of(run), spans * 2, 0, thread + 1);
     return run;
@@ -88,8 +88,8 @@ class World {
   void check_at_rest() {
     SIM_CHECK(core_.check_invariants());
     SIM_CHECK(core_.check_accounts());
-    core_.reclaim_all_runs(nullptr);
-    (void)core_.trim();
+    core_.relief().reclaim_all_runs(nullptr);
+    (void)core_.relief().trim();
     SIM_CHECK(core_.arena().free_dirty_bytes() == 0);
     SIM_CHECK(core_.check_accounts());
   }
@@ -124,7 +124,7 @@ Result pair_against_reclaim(Options options) {
       void* const mine = world.allocate(owner, 2, 0);
       world.free(owner, mine, 2, 0);
     });
-    run.spawn([&] { world.core().reclaim_all_runs(nullptr); });
+    run.spawn([&] { world.core().relief().reclaim_all_runs(nullptr); });
     run.check([&] {
       world.core().detach(owner);
       world.check_at_rest();
@@ -144,7 +144,7 @@ Result reclaim_against_two(Options options) {
     void* others = nullptr;
     run.spawn([&] { mine = world.allocate(owner, 2, 0); });
     run.spawn([&] {
-      world.core().reclaim_all_runs(nullptr);
+      world.core().relief().reclaim_all_runs(nullptr);
       others = world.allocate(nullptr, 2, 1);
     });
     run.check([&] {
@@ -167,7 +167,7 @@ Result exit_against_reclaim(Options options) {
       world.free(owner, kept, 1, 0);
       world.core().detach(owner);
     });
-    run.spawn([&] { world.core().reclaim_all_runs(nullptr); });
+    run.spawn([&] { world.core().relief().reclaim_all_runs(nullptr); });
     run.check([&] { world.check_at_rest(); });
   });
 }
@@ -207,7 +207,7 @@ Result free_against_purger(Options options) {
     owner->runs_use.store(alloc::RunsUse::kNone, std::memory_order_relaxed);  // as if it had been looked at
     Due due = Due::kNow;
     run.spawn([&] { world.free(owner, freed, 1, 0); });
-    run.spawn([&] { due = world.core().purge_idle(); });
+    run.spawn([&] { due = world.core().relief().purge_idle(); });
     run.check([&] {
       SIM_CHECK(due != Due::kNothing || world.core().arena().due().something());
       world.core().detach(owner);

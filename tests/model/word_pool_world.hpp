@@ -113,7 +113,7 @@ class WordPoolWorld {
     if (t.bits != 0) SIM_CHECK(owners_[pool::span_of(t.word)].load(std::memory_order_relaxed) == tag);
     return t;
   }
-  // As Arena::take_slots() does.
+  // As ArenaSlots::take_slots() does.
   Taken take_verified(Cursor& cursor, unsigned want, unsigned tag, unsigned max_foreign_spans) {
     for (;;) {
       const Taken t = pools_[tag].find(cursor, want, sim::thread_index() + 1, max_foreign_spans);

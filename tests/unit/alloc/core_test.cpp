@@ -38,7 +38,7 @@ constexpr SizeClass kBig = Classes::class_of(16 * 1024);
 void expect_whole(Machine& machine) {
   EXPECT_TRUE(machine->check_invariants());
   EXPECT_TRUE(machine->check_accounts());
-  (void)machine->trim();
+  (void)machine->relief().trim();
   EXPECT_TRUE(machine->check_invariants());
   EXPECT_TRUE(machine->check_accounts());
   const auto told = machine.arena().budget().figures();
@@ -216,7 +216,7 @@ TEST(Core, Fork_ChildAdoptsOrphans_ButNotOneCaughtInside) {
   }
   busy.cache()->inside.store(1);
   machine->after_fork_in_child(mine.cache());
-  EXPECT_EQ(machine->threads(), 2U);
+  EXPECT_EQ(machine->registry().threads(), 2U);
   EXPECT_TRUE(machine->check_invariants());
   EXPECT_NE(mine.allocate(64), nullptr);
   // `idle` is gone with its thread; `busy` would be in a real child.
@@ -257,7 +257,7 @@ TEST(Core, Large_ZeroIsOnlyClaimedWhereItHolds) {
     if (blocks.size() < 12) {
       const std::size_t bytes = Classes::kMaxBytes + 1 + random() % (6 * kSpan);
       bool zero = false;
-      void* block = machine->allocate_large(nullptr, bytes, 1, zero);
+      void* block = machine->large().allocate_large(nullptr, bytes, 1, zero);
       if (block == nullptr) continue;
       ASSERT_TRUE(!zero || test::all_zero(block, bytes)) << step;
       std::memset(block, 0xab, bytes);
@@ -267,7 +267,7 @@ TEST(Core, Large_ZeroIsOnlyClaimedWhereItHolds) {
         machine->free_large(nullptr, blocks.back());
         blocks.pop_back();
       }
-      if (random() % 4 == 0) (void)machine->trim();
+      if (random() % 4 == 0) (void)machine->relief().trim();
     }
   }
   for (void* block : blocks) machine->free_large(nullptr, block);
@@ -283,9 +283,10 @@ TEST(Core, Direct_AboveTheLargestRun_MappedUntilThereAreMany) {
   test::TestCore<sync::NativeAtomics, QuarterConfig> machine(small_settings(std::size_t{256} << 20));
   bool zero = false;
   std::vector<void*> blocks;
-  void* const run = machine->allocate_large(nullptr, 4 * kSpan, 1, zero);
+  void* const run = machine->large().allocate_large(nullptr, 4 * kSpan, 1, zero);
   EXPECT_EQ(machine.stats().direct_bytes, 0U);
-  for (std::size_t i = 0; i < kMany + 10; ++i) blocks.push_back(machine->allocate_large(nullptr, 4 * kSpan + 1, 1, zero));
+  for (std::size_t i = 0; i < kMany + 10; ++i)
+    blocks.push_back(machine->large().allocate_large(nullptr, 4 * kSpan + 1, 1, zero));
   EXPECT_EQ(machine.stats().direct_bytes, kMany * (4 * kSpan + SmallConfig::kPageBytes)) << "the others are runs";
   blocks.push_back(run);
   for (void* block : blocks) {
@@ -306,7 +307,7 @@ TEST(Core, ResizeLarge_RandomSizes_KeepsTheContentOrTheBlock) {
     const auto fresh_block = [&](unsigned stamp) {
       const std::size_t bytes = (1 + random() % 12) * kSpan;
       bool zero = false;
-      return Stamped(machine->allocate_large(nullptr, bytes, 1, zero), bytes, stamp);
+      return Stamped(machine->large().allocate_large(nullptr, bytes, 1, zero), bytes, stamp);
     };
     for (unsigned i = 0; i < 6; ++i) blocks.push_back(fresh_block(i + 1));
     for (int step = 0; step < 1200; ++step) {
@@ -317,7 +318,7 @@ TEST(Core, ResizeLarge_RandomSizes_KeepsTheContentOrTheBlock) {
         b = fresh_block(b.stamp);
       }
       const std::size_t bytes = Classes::kMaxBytes + 1 + random() % (40 * kSpan);
-      void* const fresh = machine->resize_large(nullptr, b.memory, bytes);
+      void* const fresh = machine->large().resize_large(nullptr, b.memory, bytes);
       if (fresh != nullptr) {
         ++(fresh == b.memory ? in_place : moved);
         b.memory = static_cast<unsigned char*>(fresh);
@@ -349,7 +350,7 @@ TEST(Core, ResizeLarge_RoomBehindTheBlock_IsUsedAndGoesBack) {
     test::Thread thread(machine);
     if (kept) thread.free(thread.allocate(8 * kSpan));  // the thread keeps free spans from now on
     bool zero = false;
-    void* const block = machine->allocate_large(kept ? thread.cache() : nullptr, 3 * kSpan, 1, zero, 2 * kSpan);
+    void* const block = machine->large().allocate_large(kept ? thread.cache() : nullptr, 3 * kSpan, 1, zero, 2 * kSpan);
     void* const behind = thread.allocate(kSpan);
     ASSERT_EQ(static_cast<char*>(behind) - static_cast<char*>(block), static_cast<std::ptrdiff_t>(5 * kSpan));
     EXPECT_EQ(machine.usable(block), 3 * kSpan) << "what was asked for";
@@ -439,7 +440,7 @@ TEST(Core, Misuse_SlotFreedTwice_IsSeenAtTheDrainAndTheOthersAreSaved) {
   EXPECT_EQ(HeapErrors::seen, (std::vector<HeapErrors::Seen>{{base::HeapError::kDoubleFree, victim}}));
   EXPECT_TRUE(machine->check_invariants());
   thread.leave();
-  (void)machine->trim();
+  (void)machine->relief().trim();
   EXPECT_EQ(machine.stats().small_span_bytes, 0U) << "a slot of the batch is lost";
 }
 
@@ -472,7 +473,7 @@ TEST(Core, Misuse_InCachesThatNobodyDrained_IsSeen) {
   mine.free(victim);
   theirs.free(victim);
   theirs.free(inside + 16);
-  std::vector<void*> room(machine->most_cached_slots());
+  std::vector<void*> room(machine->registry().most_slots());
   machine->report_misuse_in_caches(mine.cache(), room.data(), room.size(), [](std::int32_t) { return std::uint64_t{7}; });
   EXPECT_EQ(HeapErrors::seen, (std::vector<HeapErrors::Seen>{{base::HeapError::kDoubleFree, victim},
                                                              {base::HeapError::kInteriorPointer, inside + 16}}));
@@ -562,10 +563,10 @@ TEST(Core, Threads_RandomBlocksWander_ContentsHoldAndNothingIsLost) {
           thread.free(old->memory);
           delete old;
         }
-        if (step % 512 == 0) (void)machine->trim();
-        if (step % 512 == 128) machine->reclaim_all_runs(thread.cache());
+        if (step % 512 == 0) (void)machine->relief().trim();
+        if (step % 512 == 128) machine->relief().reclaim_all_runs(thread.cache());
         if (step % 512 == 256) (void)machine.stats();
-        if (step % 512 == 384) (void)machine->purge_idle();
+        if (step % 512 == 384) (void)machine->relief().purge_idle();
         if (step % 16 == 0) FakeClock::pass(5);
       }
     };

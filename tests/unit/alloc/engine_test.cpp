@@ -159,7 +159,7 @@ class BeforeFirstWrite {
 // A thread that ends is refused, and the fork ends before its cache is put off: at the first write to it.
 TEST_F(Engine, CachePutOffWhenTheForkIsOver_IsGivenBackAtOnce) {
   if (kSanitized) GTEST_SKIP() << "the sanitizer handles faults itself";
-  const std::uint64_t threads = g_core.threads();
+  const std::uint64_t threads = g_core.registry().threads();
   NativeCache* const cache = g_core.attach();
   ASSERT_NE(cache, nullptr);
   enum : int { kBegins, kForks, kMayEnd, kOver };
@@ -182,7 +182,7 @@ TEST_F(Engine, CachePutOffWhenTheForkIsOver_IsGivenBackAtOnce) {
   EXPECT_EQ(step, kOver) << "it was not refused";
   step = kMayEnd;
   forking.join();
-  EXPECT_EQ(g_core.threads(), threads);
+  EXPECT_EQ(g_core.registry().threads(), threads);
   EXPECT_TRUE(g_core.check_invariants());
 }
 
@@ -214,7 +214,7 @@ TEST_F(Engine, CallAmidASlowPathOfTheSameThread_LeavesTheMarkToTheOuterOne) {
 // ---- in the child -----------------------------------------------------------------------------------------------------
 
 TEST_F(Engine, ThreadEndsWhileAnotherForks_BothProcessesGiveItsCacheBackOnce) {
-  const std::uint64_t threads = g_core.threads();
+  const std::uint64_t threads = g_core.registry().threads();
   std::atomic<bool> has_cache{false}, may_end{false};
   std::thread ending([&] {
     deallocate(allocate(100));
@@ -222,19 +222,19 @@ TEST_F(Engine, ThreadEndsWhileAnotherForks_BothProcessesGiveItsCacheBackOnce) {
     while (!may_end) std::this_thread::yield();
   });
   while (!has_cache) std::this_thread::yield();
-  EXPECT_EQ(g_core.threads(), threads + 1);
+  EXPECT_EQ(g_core.registry().threads(), threads + 1);
   amid_fork = [&] {
     may_end = true;
     ending.join();
   };
   EXPECT_TRUE(in_a_child([] {
-    const std::uint64_t before = g_core.threads();
+    const std::uint64_t before = g_core.registry().threads();
     const NativeCache* const one = g_core.attach();
     const NativeCache* const other = g_core.attach();
     return before == 1 && one != nullptr && other != nullptr && one != other && g_core.check_invariants();
   }));
   amid_fork = nullptr;
-  EXPECT_EQ(g_core.threads(), threads);
+  EXPECT_EQ(g_core.registry().threads(), threads);
   EXPECT_TRUE(g_core.check_invariants());
 }
 
@@ -244,7 +244,8 @@ TEST_F(Engine, LookForDeadThreadsInAForksChild_FindsItsFirstThreadAlive) {
     g_look_at.store(1, std::memory_order_relaxed);  // the next thread that begins looks
     in_a_thread([] { deallocate(allocate(100)); });
     const NativeCache* const mine = present_cache();
-    return mine != nullptr && mine->thread.load(std::memory_order_relaxed) == os::thread_id() && g_core.threads() == 1;
+    return mine != nullptr && mine->thread.load(std::memory_order_relaxed) == os::thread_id() &&
+           g_core.registry().threads() == 1;
   }));
 }
 
@@ -254,14 +255,14 @@ TEST_F(Engine, ThreadWhoseEndCannotBeRegistered_KeepsNoCache) {
   pthread_key_t none;
   ASSERT_EQ(::pthread_key_create(&none, nullptr), 0);
   ASSERT_EQ(::pthread_key_delete(none), 0);
-  const std::uint64_t threads = g_core.threads();
+  const std::uint64_t threads = g_core.registry().threads();
   const pthread_key_t former = std::exchange(g_key, none);
   in_a_thread([=] {
     for (int i = 0; i < 10; ++i) {
       void* const block = allocate(100);
       EXPECT_NE(block, nullptr);
       deallocate(block);
-      EXPECT_EQ(g_core.threads(), threads);
+      EXPECT_EQ(g_core.registry().threads(), threads);
     }
   });
   g_key = former;

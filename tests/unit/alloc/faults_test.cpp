@@ -70,7 +70,7 @@ Life live(Machine& machine) {
     for (int i = 0; i < 4; ++i) keep(first.allocate(5 * kSpan), 5 * kSpan);  // side by side: to grow, one has to move
     for (Stamped& b : blocks) {                                              // grow what is large, in place or by moving
       if (b.bytes <= Classes::kMaxBytes) continue;
-      void* moved = machine->resize_large(nullptr, b.memory, b.bytes + 6 * kSpan);
+      void* moved = machine->large().resize_large(nullptr, b.memory, b.bytes + 6 * kSpan);
       if (moved == nullptr) continue;
       b.memory = static_cast<unsigned char*>(moved);
       life.intact &= b.intact();
@@ -85,7 +85,7 @@ Life live(Machine& machine) {
         continue;
       }
       Stamped b(block, 2 * test::kChunk, 9);
-      void* moved = machine->resize_large(nullptr, b.memory, bytes);
+      void* moved = machine->large().resize_large(nullptr, b.memory, bytes);
       if (moved != nullptr) b.memory = static_cast<unsigned char*>(moved);
       b.bytes = std::min(b.bytes, bytes);
       life.intact &= b.intact();
@@ -96,7 +96,7 @@ Life live(Machine& machine) {
       keep(first.allocate(bytes), bytes);
       if (i % 4 == 3) drop_every(first, 2);
     }
-    (void)machine->trim();
+    (void)machine->relief().trim();
     life.intact &= machine->check_invariants() && machine->check_accounts();
     for (int i = 0; i < 10; ++i) {
       FakeClock::pass(300);
@@ -108,7 +108,7 @@ Life live(Machine& machine) {
   Thread late(machine, Thread::Uncached{});
   for (int i = 0; i < 20; ++i) keep(late.allocate(300), 300);
   drop_every(late, 1);
-  (void)machine->trim();
+  (void)machine->relief().trim();
   return life;
 }
 
@@ -128,11 +128,11 @@ void expect_as_good_as_new(Machine& machine) {
   machine.pages.heal();
   EXPECT_TRUE(machine->check_invariants());
   EXPECT_TRUE(machine->check_accounts());
-  (void)machine->trim();
+  (void)machine->relief().trim();
   EXPECT_EQ(machine.stats().free_dirty_bytes, 0U) << "what was refused is tried again";
   EXPECT_EQ(capacity(machine), kCapacity / kSpan * 1'000'000 + kCapacity / 1024) << "memory is lost";
   EXPECT_TRUE(machine->check_invariants());
-  (void)machine->trim();
+  (void)machine->relief().trim();
   EXPECT_TRUE(machine->check_accounts());
   const Stats s = machine.stats();
   EXPECT_EQ(s.small_span_bytes + s.run_bytes + s.direct_bytes + s.free_dirty_bytes + s.threads, 0U);
@@ -228,7 +228,7 @@ TEST(FaultsThreads, SourceRefusesNowAndThen_ContentsHoldAndNothingIsLost) {
             thread.free(blocks.back().memory);
             blocks.pop_back();
           }
-          if (step % 128 == 0) (void)machine->trim();
+          if (step % 128 == 0) (void)machine->relief().trim();
         }
         for (const Stamped& b : blocks) thread.free(b.memory);
       }

@@ -41,7 +41,7 @@ Resident resident_on(unsigned cpus) {
     threads[i / 3 % kThreads]->free(blocks[i]);
   }
   threads.clear();
-  (void)machine->trim();
+  (void)machine->relief().trim();
   EXPECT_TRUE(machine->check_invariants());
   resident.at_rest = machine.pages.resident_bytes();
   return resident;

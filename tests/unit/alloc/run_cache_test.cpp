@@ -35,7 +35,7 @@ bool is_sound(Machine& machine) { return machine->check_invariants() && machine-
 
 void expect_whole(Machine& machine) {
   EXPECT_TRUE(is_sound(machine));
-  (void)machine->trim();
+  (void)machine->relief().trim();
   const Stats s = machine.stats();
   EXPECT_EQ(s.run_bytes, 0U);
   EXPECT_EQ(s.free_dirty_bytes, 0U);
@@ -69,7 +69,7 @@ TEST(RunCache, SpansOfClassesThatBecameFree_ServeBeforeCleanMemory) {
     for (void* const block : blocks) thread.free(block);
     machine->flush(*thread.cache());
     bool zero = false;
-    void* const next = machine->allocate_large(kept ? thread.cache() : nullptr, 3 * kSpan, 1, zero);
+    void* const next = machine->large().allocate_large(kept ? thread.cache() : nullptr, 3 * kSpan, 1, zero);
     EXPECT_LT(next, run) << "where blocks of a class were";
     EXPECT_EQ(machine.stats().small_span_bytes, 0U);
     EXPECT_TRUE(machine->check_invariants());
@@ -120,7 +120,7 @@ TEST(RunCache, ThreadEndsWithFreeSpans_ThePurgerHearsOfThem) {
   thread.leave();
   EXPECT_TRUE(machine.arena().due().something());
   FakeClock::pass(1000);
-  for (int i = 0; i < 4 && machine->purge_idle() != Due::kNothing; ++i) FakeClock::pass(1000);
+  for (int i = 0; i < 4 && machine->relief().purge_idle() != Due::kNothing; ++i) FakeClock::pass(1000);
   EXPECT_EQ(machine.stats().free_dirty_bytes, 0U);
   expect_whole(machine);
 }
@@ -131,7 +131,7 @@ TEST(RunCache, MemoryIsShort_WhatOthersKeepServes) {
   std::vector<void*> blocks;
   for (void* block = hoarder.allocate(4 * kSpan); block != nullptr && machine.arena().span_count() != 0;
        block = hoarder.allocate(4 * kSpan)) {
-    if (!machine.class_of(block).is_slot() && machine->large_bytes(block) == 0) break;
+    if (!machine.class_of(block).is_slot() && machine->blocks().large_bytes(block) == 0) break;
     blocks.push_back(block);
     if (blocks.size() == 4 * SmallConfig::kChunkSpans / 4) break;
   }
@@ -164,7 +164,7 @@ TEST(RunCache, OtherThreadsCannotBeFenced_TheyKeepWhatTheyHave) {
   const std::uint64_t before = kept();
   EXPECT_NE(before, 0U);
   RefusesToFence::refuses = true;
-  machine->reclaim_all_runs(nullptr);
+  machine->relief().reclaim_all_runs(nullptr);
   RefusesToFence::refuses = false;
   EXPECT_EQ(kept(), before);
   EXPECT_EQ(sleeping.cache()->runs_closed, 0U) << "its owner may go on";
@@ -187,7 +187,7 @@ TEST(RunCache, UnderALimit_FreedRunsAreNobodysLoss) {
       for (int i = 0; i < 5; ++i) blocks.push_back(thread.allocate(8 * kSpan));
       for (void* block : blocks) thread.free(block);
     }
-    if (later) (void)machine->set_limit(kLimit);
+    if (later) (void)machine->arena().purge().set_limit(kLimit);
     for (const std::size_t bytes : {std::size_t{1000}, 5 * kSpan, kLimit / 4}) {
       std::vector<void*> blocks;
       for (void* block = other.allocate(bytes); block != nullptr; block = other.allocate(bytes)) blocks.push_back(block);
@@ -215,7 +215,7 @@ TEST(RunCache, LimitSetWhileDirtySpansAreKept_ADirectBlockGetsTheirRoom) {
   }
   const unsigned kept = kept_by(thread).dirty;
   ASSERT_GE(kept, 9U);
-  (void)machine->set_limit(kLimit);
+  (void)machine->arena().purge().set_limit(kLimit);
   const std::size_t rest = kLimit - (runs.size() * 3 + 2) * kSpan;
   void* const block = thread.allocate(rest);
   ASSERT_NE(block, nullptr);
@@ -234,7 +234,7 @@ TEST(RunCache, ChildOfAForkAmidAnEntry_ForgetsWhatWasClosed) {
   Thread thread(machine);
   thread.free(thread.allocate(2 * kSpan));
   thread.cache()->runs_closed.store(1);
-  machine->after_fork_amid_an_entry(thread.cache());
+  machine->kept().after_fork_amid_an_entry(thread.cache());
   EXPECT_EQ(thread.cache()->runs, nullptr);
   void* const block = thread.allocate(2 * kSpan);
   EXPECT_NE(block, nullptr);

@@ -267,7 +267,7 @@ class TestCore {
   }
   [[nodiscard]] std::size_t usable(const void* block) {
     const alloc::SizeClass c = class_of(block);
-    return c.is_slot() ? Classes::slot_bytes(c) : core_->large_bytes(block);
+    return c.is_slot() ? Classes::slot_bytes(c) : core_->blocks().large_bytes(block);
   }
 
   FakePages pages;
@@ -331,18 +331,18 @@ class Thread {
     const Inside inside(*this);
     bool zero = false;
     return bytes <= Classes::kMaxBytes ? allocate_class(Classes::class_of(bytes))
-                                       : machine_->allocate_large(cache_, bytes, 1, zero);
+                                       : machine_->large().allocate_large(cache_, bytes, 1, zero);
   }
   [[nodiscard]] void* allocate_aligned(std::size_t alignment, std::size_t bytes) {
     const Inside inside(*this);
     if (alignment <= Classes::kMaxBytes)
       if (const alloc::SizeClass c = Classes::aligned_class_of(alignment, bytes); c.is_slot()) return allocate_class(c);
     bool zero = false;
-    return machine_->allocate_large(cache_, std::max(bytes, Classes::kMaxBytes + 1), alignment, zero);
+    return machine_->large().allocate_large(cache_, std::max(bytes, Classes::kMaxBytes + 1), alignment, zero);
   }
   [[nodiscard]] void* resize(void* block, std::size_t bytes) {
     const Inside inside(*this);
-    return machine_->resize_large(cache_, block, bytes);
+    return machine_->large().resize_large(cache_, block, bytes);
   }
   void free(void* block) {
     const Inside inside(*this);
