@@ -239,11 +239,8 @@ class Core {
   void empty_bin(Cache& cache, SizeClass c) noexcept {
     auto& bin = cache.bins[c];
     if (bin.array == nullptr) return;
-    if (bin.marks != 0) [[unlikely]] {  // they end
-      cache.top[c] = std::remove(bin.array + 1, cache.top[c], nullptr);
-      cache.mark_weights.drop_oldest(c.index(), bin.capacity);
-      bin.marks = 0;
-    }
+    if (bin.marks != 0) [[unlikely]]
+      cache.end_marks(c);
     void** const first = bin.array + 1;
     for (std::size_t n = cache.entries(c); n != 0; n = cache.entries(c)) {
       const std::size_t batch = std::min(n, pool::kMaxBatch);

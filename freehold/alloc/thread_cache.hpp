@@ -109,6 +109,13 @@ struct ThreadCache {
     top[c] = t + 1;
     return true;
   }
+  // The observers' marks in the array of class c end; its slots stay.
+  [[gnu::cold, gnu::noinline]] void end_marks(SizeClass c) noexcept {
+    auto& bin = bins[c];
+    top[c] = std::remove(bin.array + 1, top[c], nullptr);
+    mark_weights.drop_oldest(c.index(), bin.capacity);
+    bin.marks = 0;
+  }
   [[nodiscard]] std::size_t entries(SizeClass c) const noexcept {
     return bins[c].array == nullptr ? 0 : static_cast<std::size_t>(top[c] - (bins[c].array + 1));
   }
