@@ -12,8 +12,8 @@ const OVERRIDE: [&str; 3] = ["malloc.cpp", "malloc_info.cpp", "new.cpp"];
 
 fn main() {
     let target = |name: &str| env::var(format!("CARGO_CFG_TARGET_{name}")).unwrap_or_default();
-    if target("OS") != "linux" || target("ENV") != "gnu" {
-        refuse("Freehold needs Linux with glibc");
+    if target("OS") != "linux" || !["gnu", "musl"].contains(&target("ENV").as_str()) {
+        refuse("Freehold needs Linux with glibc or musl");
     }
     let package = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
     let root = [package.clone(), package.join("../..")]

@@ -12,8 +12,8 @@
 //! }
 //! ```
 //!
-//! The crate is `no_std`, needs Linux with glibc, and a C++20 compiler when it is built. With the feature `override` Freehold takes the
-//! place of `malloc`, `free`, `operator new` and `delete`, too, so that the C and C++ libraries of the program use it.
+//! The crate is `no_std`, needs Linux with glibc or musl, and a C++20 compiler when it is built. With the feature `override` Freehold
+//! takes the place of `malloc`, `free`, `operator new` and `delete`, too, so that the C and C++ libraries of the program use it.
 //! The variables of the environment are Freehold's, for example `FREEHOLD_LIMIT_BYTES`.
 //!
 //! With `FREEHOLD_CHECK=1` misuse by `unsafe` code is reported and ends the process: double frees, frees of foreign and interior

@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: MIT
+//! With musl's malloc, which Rust's standard library calls.
+mod work;
+
+fn main() {
+    work::run();
+}
