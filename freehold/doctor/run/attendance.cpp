@@ -2,6 +2,7 @@
 #include "freehold/doctor/run/attendance.hpp"
 #include "freehold/live/process.hpp"
 
+#include <linux/perf_event.h>
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -109,6 +110,8 @@ Attendance::Attendance(const Host& host)
     : host_(host), throttling_(membership_of(::getpid())), pause_s_(kFirstLook_s), next_look_s_(now_s() + kFirstLook_s) {}
 
 Child& Attendance::start(const Command& command, const LaunchOptions& options) {
+  // The kernel's first event of a thread waits for kernel threads, which those of a program with real-time priority starve.
+  if (command.sample_code && children_.empty()) first_event_.begin(0, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_DUMMY);
   children_.push_back(std::make_unique<Child>(command, options, host_));
   if (children_.back()->is_up()) started_.push_back(children_.back()->pid());
   if (children_.size() == 1 && children_[0]->is_up()) {

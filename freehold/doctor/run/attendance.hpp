@@ -13,6 +13,7 @@
 #include "freehold/doctor/run/child.hpp"
 #include "freehold/doctor/run/code_sampler.hpp"
 #include "freehold/doctor/run/cpu_group.hpp"
+#include "freehold/doctor/run/event_count.hpp"
 #include "freehold/doctor/run/memory_watch.hpp"
 #include "freehold/doctor/run/precedence.hpp"
 #include "freehold/doctor/run/program.hpp"
@@ -114,6 +115,7 @@ class Attendance {
   std::vector<pid_t> started_;  // all that ever were in children_
   std::optional<Watch> watch_;
   std::optional<RealTime> real_time_;
+  EventCount first_event_;  // while there is one, further ones need not wait
   std::optional<CodeSampler> sampler_;
   std::optional<MemoryWatch> memory_;
   unsigned left_processes_ = 0;
