@@ -85,6 +85,10 @@ TEST(Evidence, TimeGrowsWhereLocksAreTaken_OwnLock) {
   EXPECT_EQ(found(made.verdict(&recorded)), "own-lock");
   recorded.cpu_share = 0.2;
   EXPECT_EQ(found(made.verdict(&recorded)), "own-sharing") << "it may be malloc's lock";
+  made.experiment_.code = {.known = true, .work_known = true, .spinning = 0.32, .contended = 0.38};
+  EXPECT_EQ(found(made.verdict(&recorded)), "own-lock") << "a lock by test-and-set, which yields between two attempts";
+  made.experiment_.code.spinning = 0.1;
+  EXPECT_EQ(found(made.verdict(&recorded)), "own-sharing");
 }
 
 // Trials that differ leave open whether it scales. Less than half of the time is left without malloc's faults, and less than

@@ -181,8 +181,9 @@ std::optional<Cause> Causes::cause_in_code(double lost, double idle) const {
   const double locking = code.spinning + code.locking + (is_mallocs ? 0 : code.private_locking);
   const double sharing = code.contended + (was_copied() ? code.slowed : 0);
   if (locking + sharing < least) return std::nullopt;
-  // What a lock protects moves from CPU to CPU with it. Without a lock nothing is spent on one.
-  return locking >= std::max(kMoreWorkIfShared * lost, code.contended) ? Cause::kOwnLock : Cause::kOwnSharing;
+  // What a lock protects moves from CPU to CPU with it, and so does the word that waiters try to set by an atomic operation.
+  // Without a lock nothing is spent on one.
+  return locking >= std::max(kMoreWorkIfShared * lost, code.contended / 2) ? Cause::kOwnLock : Cause::kOwnSharing;
 }
 
 bool Causes::was_copied() const {
