@@ -155,7 +155,11 @@ def write_page(text):
 
 
 def stored_results():
-    return json.loads(RESULTS.read_text()) if RESULTS.exists() else {"columns": [], "kinds": {}}
+    """The file has a row for all kinds with the same results: {"kinds": their names, column: class ...}. Here each kind has its own."""
+    if not RESULTS.exists():
+        return {"columns": [], "kinds": {}}
+    stored = json.loads(RESULTS.read_text())
+    return {"columns": stored["columns"], "kinds": {kind: row for row in stored["rows"] for kind in row.pop("kinds").split()}}
 
 
 def store(groups, seen, used):
@@ -164,10 +168,13 @@ def store(groups, seen, used):
     by_name = {column["name"]: column for column in stored["columns"]}
     by_name.update({column.name: {"name": column.name, "label": column.label, "version": column.version} for column in used.values()})
     names = [kind.name for kinds in groups.values() for kind in kinds]
-    merged = {name: {**stored["kinds"].get(name, {}), **{column: class_of(ended) for column, ended in seen.get(name, {}).items()}} for name in names}
+    rows = {}
+    for name in names:
+        merged = {**stored["kinds"].get(name, {}), **{column: class_of(ended) for column, ended in seen.get(name, {}).items()}}
+        rows.setdefault(json.dumps({c: merged[c] for c in order if c in merged}), []).append(name)
     columns = ",\n".join(f"  {json.dumps(by_name[name])}" for name in order if name in by_name)
-    kinds = ",\n".join(f"  {json.dumps(name)}: {json.dumps({c: merged[name][c] for c in order if c in merged[name]})}" for name in names)
-    RESULTS.write_text(f'{{\n "columns": [\n{columns}\n ],\n "kinds": {{\n{kinds}\n }}\n}}\n')
+    of_rows = ",\n".join(f'  {json.dumps({"kinds": " ".join(kinds), **json.loads(row)})}' for row, kinds in rows.items())
+    RESULTS.write_text(f'{{\n "columns": [\n{columns}\n ],\n "rows": [\n{of_rows}\n ]\n}}\n')
     PAGE.write_text(write_page(render(groups, stored_results())))
 
 
