@@ -165,7 +165,7 @@ def build(case, folder):
     target = folder / ("-".join((case.source.stem, *case.build)).replace("=", "_"))
     if case.language == "Java":
         target = folder / f"{case.source.stem}.classes"
-    if not target.exists() or target.stat().st_mtime < case.source.stat().st_mtime:
+    if not target.exists() or target.stat().st_mtime < max(file.stat().st_mtime for file in (case.source, *case.source.parent.glob("*.h*"))):
         compile_to(case, target)
     if case.language == "Java":
         return [os.path.realpath(shutil.which("java")), *case.build, "-cp", str(target), case.source.stem]
@@ -174,7 +174,7 @@ def build(case, folder):
 
 def compile_to(case, target):
     warnings = ["-Wall", "-Wextra", "-Werror"]
-    command = {"C": ["gcc", "-std=gnu11", "-O2", "-g", *warnings, "-pthread"],
+    command = {"C": ["gcc", "-std=gnu11", "-O2", "-g", *warnings, "-pthread", "-I", str(ROOT)],
                "C++": ["g++", "-std=c++20", "-O2", "-g", *warnings, "-pthread", "-I", str(ROOT)],
                "Rust": ["rustc", "--edition", "2021", "-O", "-g"],
                "Java": ["javac", "-d"]}[case.language]

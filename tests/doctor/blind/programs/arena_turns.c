@@ -9,10 +9,7 @@
 //   Truth: arena-bloat
 //   Right: arena-bloat none
 //   Seen: 2 threads 1.96 times as fast as 1; 350 MiB for a peak of 40 MB of blocks
-#include <pthread.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include "tests/doctor/blind/programs/common.h"
 
 enum { kBlocks = 40000, kBytes = 1000 };
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
@@ -29,22 +26,12 @@ static void* work(void* unused) {
   pthread_mutex_lock(&turn);
   build_and_drop();
   pthread_mutex_unlock(&turn);
-  uint64_t value = 88172645463325252u + (uintptr_t)unused;
-  for (long i = 0; i < steps_of_each; ++i) {
-    value ^= value << 13;
-    value ^= value >> 7;
-    value ^= value << 17;
-  }
-  return (void*)(uintptr_t)value;
+  return (void*)(uintptr_t)mix(88172645463325252u + (uintptr_t)unused, steps_of_each);
 }
 
 int main(int argc, char** argv) {
   if (argc < 3) return 2;
   const int threads = atoi(argv[1]);
   steps_of_each = atol(argv[2]) / threads;
-  pthread_t running[64];
-  void* value = NULL;
-  for (int i = 0; i < threads; ++i) pthread_create(&running[i], NULL, work, NULL);
-  for (int i = 0; i < threads; ++i) pthread_join(running[i], &value);
-  printf("%p\n", value);
+  printf("%p\n", in_threads(threads, work));
 }

@@ -29,10 +29,8 @@
 //   Right: none
 //   Seen: strace -f -c: no madvise, mmap or munmap besides start-up: the memory is kept
 #include <malloc.h>
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+
+#include "tests/doctor/blind/programs/common.h"
 
 static const char* mode;
 static size_t bytes;
@@ -59,8 +57,6 @@ int main(int argc, char** argv) {
     mallopt(M_TRIM_THRESHOLD, 0);
     mallopt(M_TOP_PAD, 0);
   }
-  pthread_t running[64];
-  for (int i = 0; i < threads; ++i) pthread_create(&running[i], NULL, work, NULL);
-  for (int i = 0; i < threads; ++i) pthread_join(running[i], NULL);
+  in_threads(threads, work);
   printf("%s: %ld buffers of %zu bytes by each of %d threads\n", mode, rounds, bytes, threads);
 }

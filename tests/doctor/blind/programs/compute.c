@@ -26,10 +26,7 @@
 // Case too_short_with_mallocs: {n} 1 200
 //   Truth: too-short
 //   Right: undecided none serial
-#include <pthread.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include "tests/doctor/blind/programs/common.h"
 
 static long steps_of_each, blocks_of_each;
 
@@ -41,12 +38,7 @@ static void* work(void* unused) {
     value = value * 1664525u + (uintptr_t)block;
     free(block);
   }
-  for (long i = 0; i < steps_of_each; ++i) {
-    value ^= value << 13;
-    value ^= value >> 7;
-    value ^= value << 17;
-  }
-  return (void*)(uintptr_t)value;
+  return (void*)(uintptr_t)mix(value, steps_of_each);
 }
 
 int main(int argc, char** argv) {
@@ -54,9 +46,5 @@ int main(int argc, char** argv) {
   const int threads = atoi(argv[1]);
   steps_of_each = atol(argv[2]) * 1000000 / threads;
   blocks_of_each = atol(argv[3]) / threads;
-  pthread_t running[64];
-  void* value = NULL;
-  for (int i = 0; i < threads; ++i) pthread_create(&running[i], NULL, work, NULL);
-  for (int i = 0; i < threads; ++i) pthread_join(running[i], &value);
-  printf("%p\n", value);
+  printf("%p\n", in_threads(threads, work));
 }

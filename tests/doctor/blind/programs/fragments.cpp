@@ -6,11 +6,7 @@
 // Case fragments: {n} 70
 //   Truth: none
 //   Right: none arena-bloat
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <thread>
-#include <vector>
+#include "tests/doctor/blind/programs/common.h"
 
 namespace {
 
@@ -42,9 +38,6 @@ int main(int argc, char** argv) {
   if (argc < 3) return 2;
   const int threads = std::atoi(argv[1]);
   long held[64 * 16] = {};
-  std::vector<std::thread> running;
-  for (int i = 0; i < threads; ++i)
-    running.emplace_back([&, i] { held[i * 16] = fragment(std::atol(argv[2]) * 4 / threads, i + 1); });
-  for (auto& thread : running) thread.join();
+  in_threads(threads, [&](int i) { held[i * 16] = fragment(std::atol(argv[2]) * 4 / threads, i + 1); });
   std::printf("%ld blocks\n", held[0]);
 }

@@ -15,27 +15,15 @@
 // Case idle_few_tasks: {n} few 300
 //   Truth: serial
 //   Right: serial
-#include <pthread.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
+
+#include "tests/doctor/blind/programs/common.h"
 
 static const char* mode;
 static int threads;
 static long rounds;
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 static int pipes[2][2];
-
-static uint64_t mix(uint64_t value, long steps) {
-  for (long i = 0; i < steps; ++i) {
-    value ^= value << 13;
-    value ^= value >> 7;
-    value ^= value << 17;
-  }
-  return value;
-}
 
 static uint64_t sleeping(long index) {
   uint64_t value = 5 + (uint64_t)index;
@@ -78,9 +66,5 @@ int main(int argc, char** argv) {
   mode = argv[2];
   rounds = atol(argv[3]);
   if (pipe(pipes[0]) || pipe(pipes[1])) return 1;
-  pthread_t running[64];
-  void* value = NULL;
-  for (long i = 0; i < threads; ++i) pthread_create(&running[i], NULL, work, (void*)i);
-  for (int i = 0; i < threads; ++i) pthread_join(running[i], &value);
-  printf("%s %p\n", mode, value);
+  printf("%s %p\n", mode, in_threads(threads, work));
 }

@@ -14,15 +14,11 @@
 //   Truth: own-lock
 //   Right: own-lock mixed-
 //   Seen: strace -f -c of a fifth of it: 104 futex calls, 40 mprotect as the one arena grows
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <map>
 #include <mutex>
 #include <string>
-#include <thread>
-#include <vector>
+
+#include "tests/doctor/blind/programs/common.h"
 
 namespace {
 
@@ -62,8 +58,6 @@ int main(int argc, char** argv) {
   if (argc < 4) return 2;
   const int threads = std::atoi(argv[1]);
   const long rounds = std::atol(argv[3]) / threads;
-  std::vector<std::thread> running;
-  for (int i = 0; i < threads; ++i) running.emplace_back(std::strcmp(argv[2], "inside") ? outside : inside, rounds, i + 1);
-  for (auto& thread : running) thread.join();
+  in_threads(threads, [&](int i) { (std::strcmp(argv[2], "inside") ? outside : inside)(rounds, i + 1); });
   std::printf("%zu entries, %llx\n", shared_index.size(), static_cast<unsigned long long>(shared_sum));
 }

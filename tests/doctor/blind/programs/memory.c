@@ -10,11 +10,7 @@
 // Case memory_chase: {n} chase 8000000
 //   Truth: none
 //   Right: none memory-bandwidth
-#include <pthread.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "tests/doctor/blind/programs/common.h"
 
 enum { kStream = 24 << 20, kChase = 32 << 20 };
 static double *a, *b, *c;
@@ -58,9 +54,5 @@ int main(int argc, char** argv) {
     next_of = malloc(kChase * sizeof *next_of);
   }
   pthread_barrier_init(&filled, NULL, (unsigned)threads);
-  pthread_t running[64];
-  void* value = NULL;
-  for (long i = 0; i < threads; ++i) pthread_create(&running[i], NULL, work, (void*)i);
-  for (int i = 0; i < threads; ++i) pthread_join(running[i], &value);
-  printf("%p\n", value);
+  printf("%p\n", in_threads(threads, work));
 }

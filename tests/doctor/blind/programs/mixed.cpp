@@ -17,13 +17,10 @@
 #include <malloc.h>
 
 #include <atomic>
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <mutex>
 #include <string>
-#include <thread>
-#include <vector>
+
+#include "tests/doctor/blind/programs/common.h"
 
 namespace {
 
@@ -62,15 +59,12 @@ int main(int argc, char** argv) {
   if (mode == "pages") mallopt(M_MMAP_THRESHOLD, 128 * 1024);
   std::vector<volatile long*> counters;
   for (int i = 0; i < threads; ++i) counters.push_back(static_cast<long*>(std::calloc(1, sizeof(long))));
-  std::vector<std::thread> running;
-  for (int i = 0; i < threads; ++i)
-    running.emplace_back([&, i] {
-      if (mode == "sharing") return count_in(counters[i], size * 50000);
-      for (int part = 0; part < 20; ++part) {
-        in_own_lock(size * 4);
-        mode == "lock" ? in_malloc(size * 300, 2000) : in_malloc(size * 5 / 20, 512 * 1024);
-      }
-    });
-  for (auto& thread : running) thread.join();
+  in_threads(threads, [&](int i) {
+    if (mode == "sharing") return count_in(counters[i], size * 50000);
+    for (int part = 0; part < 20; ++part) {
+      in_own_lock(size * 4);
+      mode == "lock" ? in_malloc(size * 300, 2000) : in_malloc(size * 5 / 20, 512 * 1024);
+    }
+  });
   std::printf("%s %llx %ld\n", mode.c_str(), static_cast<unsigned long long>(shared_value), shared_count.load());
 }

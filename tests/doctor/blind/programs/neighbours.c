@@ -14,14 +14,13 @@
 // Case neighbours_apart: {n} 200 8000000000
 //   Truth: none
 //   Right: none
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include "tests/doctor/blind/programs/common.h"
 
 static long counts_of_each;
+static long* counters[64];
 
-static void* work(void* counter) {
-  volatile long* count = counter;
+static void* work(void* index) {
+  volatile long* count = counters[(long)index];
   for (long i = 0; i < counts_of_each; ++i) *count = *count + 1;
   return NULL;
 }
@@ -32,10 +31,7 @@ int main(int argc, char** argv) {
   const int threads = from_environment ? atoi(from_environment) : atoi(argv[1]);
   const size_t bytes = strtoul(argv[argc - 2], NULL, 10);
   counts_of_each = atol(argv[argc - 1]) / threads;
-  long* counters[64];
   for (int i = 0; i < threads; ++i) *(counters[i] = malloc(bytes)) = 0;
-  pthread_t running[64];
-  for (int i = 0; i < threads; ++i) pthread_create(&running[i], NULL, work, counters[i]);
-  for (int i = 0; i < threads; ++i) pthread_join(running[i], NULL);
+  in_threads(threads, work);
   printf("%ld counted first of %d\n", *counters[0], threads);
 }

@@ -10,11 +10,7 @@
 // Case neighbours_dealt_apart: {n} apart 2400000
 //   Truth: none
 //   Right: none
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <thread>
-#include <vector>
+#include "tests/doctor/blind/programs/common.h"
 
 namespace {
 
@@ -40,8 +36,6 @@ int main(int argc, char** argv) {
   const long rounds = std::atol(argv[3]) * 2;
   std::vector<std::vector<Account*>> dealt(threads);
   for (int i = 0; i < 400; ++i) dealt[i % threads].push_back(static_cast<Account*>(std::calloc(1, sizeof(Account) + more)));
-  std::vector<std::thread> running;
-  for (int i = 0; i < threads; ++i) running.emplace_back(book, std::cref(dealt[i]), rounds);
-  for (auto& thread : running) thread.join();
+  in_threads(threads, [&](int i) { book(dealt[i], rounds); });
   std::printf("balance %ld\n", dealt[0][0]->balance);
 }

@@ -8,11 +8,9 @@
 //   Truth: allocator-false-sharing
 //   Right: allocator-false-sharing
 #include <atomic>
-#include <cstdio>
-#include <cstdlib>
 #include <memory>
-#include <thread>
-#include <vector>
+
+#include "tests/doctor/blind/programs/common.h"
 
 namespace {
 
@@ -40,9 +38,6 @@ int main(int argc, char** argv) {
   const int threads = std::atoi(argv[1]);
   std::vector<std::unique_ptr<Statistics>> statistics;
   for (int i = 0; i < threads; ++i) statistics.push_back(std::make_unique<Statistics>());
-  std::vector<std::thread> running;
-  for (int i = 0; i < threads; ++i)
-    running.emplace_back([&, i] { read_input(*statistics[i], std::atol(argv[2]) / threads); });
-  for (auto& thread : running) thread.join();
+  in_threads(threads, [&](int i) { read_input(*statistics[i], std::atol(argv[2]) / threads); });
   std::printf("%ld lines\n", statistics[0]->lines.load());
 }

@@ -16,10 +16,8 @@
 //   Seen: jemalloc 1.6, mimalloc 1.6, tcmalloc 1.8 times as fast as glibc while only one CPU was free, so the lock was not
 //       yet waited for
 #include <malloc.h>
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+
+#include "tests/doctor/blind/programs/common.h"
 
 enum { kLive = 64, kBatch = 400 };
 static long pairs_of_each;
@@ -60,8 +58,6 @@ int main(int argc, char** argv) {
   mode = argv[2];
   pairs_of_each = atol(argv[3]) / threads;
   mallopt(M_ARENA_MAX, 1);
-  pthread_t running[64];
-  for (long i = 0; i < threads; ++i) pthread_create(&running[i], NULL, work, (void*)i);
-  for (int i = 0; i < threads; ++i) pthread_join(running[i], NULL);
+  in_threads(threads, work);
   printf("%s: %ld blocks by each of %d threads\n", mode, pairs_of_each, threads);
 }

@@ -12,12 +12,8 @@
 //   Truth: none
 //   Right: none
 #include <atomic>
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <thread>
-#include <vector>
+
+#include "tests/doctor/blind/programs/common.h"
 
 namespace {
 
@@ -42,15 +38,7 @@ void small_blocks(long rounds) {
   for (char* block : live) std::free(block);
 }
 
-std::uint64_t compute(long steps) {
-  std::uint64_t value = 88172645463325252u;
-  for (long i = 0; i < steps; ++i) {
-    value ^= value << 13;
-    value ^= value >> 7;
-    value ^= value << 17;
-  }
-  return value;
-}
+std::uint64_t compute(long steps) { return mix(88172645463325252u, steps); }
 
 }  // namespace
 
@@ -61,15 +49,12 @@ int main(int argc, char** argv) {
   const long size = std::atol(argv[3]);
   std::atomic<int> next{0};
   std::atomic<std::uint64_t> sum{0};
-  std::vector<std::thread> running;
-  for (int i = 0; i < threads; ++i)
-    running.emplace_back([&] {
-      for (int job; (job = next++) < 2;)
-        if (job == 1)
-          sum += compute(size * (slow ? 1'500'000 : 5'000'000));
-        else
-          slow ? churn(size) : small_blocks(size * 500'000);
-    });
-  for (auto& thread : running) thread.join();
+  in_threads(threads, [&](int) {
+    for (int job; (job = next++) < 2;)
+      if (job == 1)
+        sum += compute(size * (slow ? 1'500'000 : 5'000'000));
+      else
+        slow ? churn(size) : small_blocks(size * 500'000);
+  });
   std::printf("%llx\n", static_cast<unsigned long long>(sum.load()));
 }

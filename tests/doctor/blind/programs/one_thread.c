@@ -13,9 +13,7 @@
 // Case one_thread_blocks: blocks 40000000
 //   Truth: serial
 //   Right: serial
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "tests/doctor/blind/programs/common.h"
 
 enum { kLive = 4000 };
 

@@ -9,10 +9,7 @@
 // Case own_freelist_spin: {n} spin 6000000
 //   Truth: own-lock
 //   Right: own-lock
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "tests/doctor/blind/programs/common.h"
 
 struct node {
   struct node* next;
@@ -63,8 +60,6 @@ int main(int argc, char** argv) {
     nodes[i].next = free_nodes;
     free_nodes = &nodes[i];
   }
-  pthread_t running[64];
-  for (int i = 0; i < threads; ++i) pthread_create(&running[i], NULL, work, NULL);
-  for (int i = 0; i < threads; ++i) pthread_join(running[i], NULL);
+  in_threads(threads, work);
   printf("%ld rounds by each of %d threads\n", rounds, threads);
 }

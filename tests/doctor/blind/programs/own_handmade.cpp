@@ -18,12 +18,8 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <thread>
-#include <vector>
+
+#include "tests/doctor/blind/programs/common.h"
 
 namespace {
 
@@ -61,31 +57,19 @@ struct Futex {
   }
 };
 
-std::uint64_t mix(std::uint64_t value, int steps) {
-  for (int i = 0; i < steps; ++i) {
-    value ^= value << 13;
-    value ^= value >> 7;
-    value ^= value << 17;
-  }
-  return value;
-}
-
 template <class Lock>
 std::uint64_t run(int threads, long updates) {
   alignas(128) static Lock lock;
   alignas(128) static std::uint64_t record = 1;
-  std::vector<std::thread> running;
-  for (int i = 0; i < threads; ++i)
-    running.emplace_back([=] {
-      std::uint64_t value = 77 + i;
-      for (long k = 0; k < updates / threads; ++k) {
-        value = mix(value, 40);
-        lock.lock();
-        record = mix(record + value, 200);
-        lock.unlock();
-      }
-    });
-  for (auto& thread : running) thread.join();
+  in_threads(threads, [&](int i) {
+    std::uint64_t value = 77 + i;
+    for (long k = 0; k < updates / threads; ++k) {
+      value = mix(value, 40);
+      lock.lock();
+      record = mix(record + value, 200);
+      lock.unlock();
+    }
+  });
   return record;
 }
 

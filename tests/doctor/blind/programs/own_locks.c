@@ -26,13 +26,10 @@
 //   Truth: own-lock
 //   Right: own-lock serial
 #define _GNU_SOURCE
-#include <pthread.h>
 #include <semaphore.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <threads.h>
+
+#include "tests/doctor/blind/programs/common.h"
 
 enum kind { kMutex, kSpin, kMtx, kRwlock, kSemaphore, kRecursive, kKinds };
 static const char* const kNames[kKinds] = {"mutex", "spin", "mtx", "rwlock", "semaphore", "recursive"};
@@ -68,15 +65,6 @@ static void unlock(void) {
   }
 }
 
-static uint64_t mix(uint64_t value, int steps) {
-  for (int i = 0; i < steps; ++i) {
-    value ^= value << 13;
-    value ^= value >> 7;
-    value ^= value << 17;
-  }
-  return value;
-}
-
 static void* work(void* index) {
   uint64_t value = 88172645463325252u + (uintptr_t)index;
   for (long i = 0; i < updates_of_each; ++i) {
@@ -97,8 +85,6 @@ int main(int argc, char** argv) {
   pthread_spin_init(&spin, PTHREAD_PROCESS_PRIVATE);
   mtx_init(&mtx, mtx_plain);
   sem_init(&semaphore, 0, 1);
-  pthread_t running[64];
-  for (long i = 0; i < threads; ++i) pthread_create(&running[i], NULL, work, (void*)(i + 1));
-  for (int i = 0; i < threads; ++i) pthread_join(running[i], NULL);
+  in_threads(threads, work);
   printf("%s: %llx\n", kNames[kind], (unsigned long long)table[7]);
 }

@@ -12,13 +12,11 @@
 //   Right: own-lock
 //   Build: -DLOCK=Spin
 #include <atomic>
-#include <cstdio>
-#include <cstdlib>
 #include <list>
 #include <mutex>
 #include <new>
-#include <thread>
-#include <vector>
+
+#include "tests/doctor/blind/programs/common.h"
 
 namespace {
 
@@ -74,14 +72,11 @@ int main(int argc, char** argv) {
   if (argc < 3) return 2;
   const int threads = std::atoi(argv[1]);
   const long rounds = std::atol(argv[2]) / threads / 50;
-  std::vector<std::thread> running;
-  for (int i = 0; i < threads; ++i)
-    running.emplace_back([=] {
-      for (long round = 0; round < rounds; ++round) {
-        std::list<long> numbers;
-        for (long k = 0; k < 50; ++k) numbers.push_back(k);
-      }
-    });
-  for (auto& thread : running) thread.join();
+  in_threads(threads, [&](int) {
+    for (long round = 0; round < rounds; ++round) {
+      std::list<long> numbers;
+      for (long k = 0; k < 50; ++k) numbers.push_back(k);
+    }
+  });
   std::printf("%ld lists by each of %d threads\n", rounds, threads);
 }

@@ -23,13 +23,9 @@
 //   Truth: own-sharing
 //   Right: own-sharing
 #include <atomic>
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <memory>
-#include <thread>
-#include <vector>
+
+#include "tests/doctor/blind/programs/common.h"
 
 namespace {
 
@@ -75,8 +71,6 @@ int main(int argc, char** argv) {
   in_block = static_cast<volatile long*>(std::calloc(8, sizeof(long)));
   for (unsigned i = 0; i < 1024; ++i) next_of[i] = i;
   top = 1024;
-  std::vector<std::thread> running;
-  for (int i = 0; i < threads; ++i) running.emplace_back(work, argv[2], i, rounds);
-  for (auto& thread : running) thread.join();
+  in_threads(threads, [&](int i) { work(argv[2], i, rounds); });
   std::printf("%ld %ld\n", counter.load(), static_cast<long>(counters[0]));
 }

@@ -12,10 +12,7 @@
 // Case realloc_small: {n} small 1200000
 //   Truth: none
 //   Right: none
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "tests/doctor/blind/programs/common.h"
 
 static int by_small_steps;
 static long rounds;
@@ -39,8 +36,6 @@ int main(int argc, char** argv) {
   const int threads = atoi(argv[1]);
   by_small_steps = !strcmp(argv[2], "small");
   rounds = atol(argv[3]) / threads;
-  pthread_t running[64];
-  for (int i = 0; i < threads; ++i) pthread_create(&running[i], NULL, work, NULL);
-  for (int i = 0; i < threads; ++i) pthread_join(running[i], NULL);
+  in_threads(threads, work);
   printf("%ld buffers by each of %d threads\n", rounds, threads);
 }

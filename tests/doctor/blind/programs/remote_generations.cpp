@@ -10,10 +10,8 @@
 //   Seen: 2 threads 0.26 times as fast as 1, with 4.6 times the CPU time; Freehold 7 times as fast. Nodes of 64 bytes, as
 //       this case had before, scale (1.74 times as fast, 1.06 times the CPU time): glibc hands them on within its threads
 #include <barrier>
-#include <cstdio>
-#include <cstdlib>
-#include <thread>
-#include <vector>
+
+#include "tests/doctor/blind/programs/common.h"
 
 namespace {
 
@@ -46,16 +44,13 @@ int main(int argc, char** argv) {
   const int rounds = std::atoi(argv[2]);
   std::vector<Node*> lists(threads), fresh(threads);
   std::barrier<> barrier(threads);
-  std::vector<std::thread> running;
-  for (int i = 0; i < threads; ++i)
-    running.emplace_back([&, i] {
-      for (int round = 0; round < rounds; ++round) {
-        fresh[i] = renew(lists[(i + 1) % threads], kNodes / threads);
-        barrier.arrive_and_wait();
-        lists[i] = fresh[i];
-        barrier.arrive_and_wait();
-      }
-    });
-  for (auto& thread : running) thread.join();
+  in_threads(threads, [&](int i) {
+    for (int round = 0; round < rounds; ++round) {
+      fresh[i] = renew(lists[(i + 1) % threads], kNodes / threads);
+      barrier.arrive_and_wait();
+      lists[i] = fresh[i];
+      barrier.arrive_and_wait();
+    }
+  });
   std::printf("%d rounds of %ld nodes\n", rounds, kNodes);
 }

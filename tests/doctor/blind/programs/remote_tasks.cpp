@@ -9,14 +9,12 @@
 //   Right: remote-frees allocator-lock mixed+
 //   Seen: strace -f -c of a twenty-fourth of it: 2046 futex calls for 500 batches and malloc's lock
 #include <condition_variable>
-#include <cstdio>
-#include <cstdlib>
 #include <deque>
 #include <functional>
 #include <mutex>
 #include <string>
-#include <thread>
-#include <vector>
+
+#include "tests/doctor/blind/programs/common.h"
 
 namespace {
 
@@ -75,14 +73,10 @@ int main(int argc, char** argv) {
   const int threads = std::atoi(argv[1]);
   const long batches = std::atol(argv[2]) / 1000;
   std::size_t sum[64] = {};
-  std::vector<std::thread> running;
-  if (threads == 1)
-    running.emplace_back([&] {
-      for (long i = 0; i < batches; ++i) sum[0] += run_batch(make_batch(i));
-    });
-  else
-    running.emplace_back(produce, batches);
-  for (int i = 1; i < threads; ++i) running.emplace_back([&, i] { consume(sum[i]); });
-  for (auto& thread : running) thread.join();
+  in_threads(threads, [&](int i) {
+    if (i > 0) return consume(sum[i]);
+    if (threads > 1) return produce(batches);
+    for (long k = 0; k < batches; ++k) sum[0] += run_batch(make_batch(k));
+  });
   std::printf("%ld batches, first sum %zu\n", batches, sum[threads - 1]);
 }

@@ -26,29 +26,17 @@
 #include <sys/mman.h>
 
 #include <atomic>
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <map>
 #include <string>
-#include <thread>
-#include <vector>
+
+#include "tests/doctor/blind/programs/common.h"
 
 namespace {
 
 std::atomic<long> shared_count{0};
 std::atomic<std::uint64_t> sum{0};
 
-std::uint64_t compute(long steps) {
-  std::uint64_t value = 88172645463325252u;
-  for (long i = 0; i < steps; ++i) {
-    value ^= value << 13;
-    value ^= value >> 7;
-    value ^= value << 17;
-  }
-  return value;
-}
+std::uint64_t compute(long steps) { return mix(88172645463325252u, steps); }
 
 std::size_t build_maps(long times) {
   std::size_t entries = 0;
@@ -72,13 +60,6 @@ void touch_pages(long times) {
     for (std::size_t at = 0; at < kBytes; at += 4096) memory[at] = 1;
     munmap(const_cast<char*>(memory), kBytes);
   }
-}
-
-template <class F>
-void in_threads(int threads, F work) {
-  std::vector<std::thread> running;
-  for (int i = 0; i < threads; ++i) running.emplace_back(work, i);
-  for (auto& thread : running) thread.join();
 }
 
 }  // namespace

@@ -15,12 +15,10 @@
 //   Env: GLIBC_TUNABLES=glibc.malloc.arena_max=1:glibc.malloc.tcache_count=0
 #include <sched.h>
 
-#include <cstdio>
-#include <cstdlib>
 #include <string>
-#include <thread>
 #include <unordered_map>
-#include <vector>
+
+#include "tests/doctor/blind/programs/common.h"
 
 namespace {
 
@@ -52,8 +50,6 @@ int main(int argc, char** argv) {
   const int threads = asked > 0 ? asked : allowed_cpus();
   const long texts = std::atol(argv[2]) / threads;
   std::vector<std::size_t> found(threads * 16);
-  std::vector<std::thread> running;
-  for (int i = 0; i < threads; ++i) running.emplace_back([&, i] { found[i * 16] = count_words(texts, i + 1); });
-  for (auto& thread : running) thread.join();
+  in_threads(threads, [&](int i) { found[i * 16] = count_words(texts, i + 1); });
   std::printf("%zu different words in the first share\n", found[0]);
 }

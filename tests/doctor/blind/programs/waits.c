@@ -14,11 +14,7 @@
 // Case uneven_barrier: {n} barrier 3000
 //   Truth: serial
 //   Right: serial own-lock
-#include <pthread.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "tests/doctor/blind/programs/common.h"
 
 static const char* mode;
 static int threads;
@@ -28,15 +24,6 @@ static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static long turn;
 static pthread_barrier_t barrier;
 static FILE* stream;
-
-static uint64_t mix(uint64_t value, long steps) {
-  for (long i = 0; i < steps; ++i) {
-    value ^= value << 13;
-    value ^= value >> 7;
-    value ^= value << 17;
-  }
-  return value;
-}
 
 static uint64_t take_turns(long index) {
   uint64_t value = 7 + (uint64_t)index;
@@ -76,9 +63,5 @@ int main(int argc, char** argv) {
   rounds = atol(argv[3]);
   stream = fopen("/dev/null", "w");
   pthread_barrier_init(&barrier, NULL, (unsigned)threads);
-  pthread_t running[64];
-  void* value = NULL;
-  for (long i = 0; i < threads; ++i) pthread_create(&running[i], NULL, work, (void*)i);
-  for (int i = 0; i < threads; ++i) pthread_join(running[i], &value);
-  printf("%s %p\n", mode, value);
+  printf("%s %p\n", mode, in_threads(threads, work));
 }

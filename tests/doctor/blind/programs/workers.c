@@ -14,15 +14,12 @@
 // Case workers_spawn: {n} spawn 1000
 //   Truth: serial
 //   Right: serial
-#include <pthread.h>
 #include <spawn.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "tests/doctor/blind/programs/common.h"
 
 struct shared {
   pthread_mutex_t mutex;
