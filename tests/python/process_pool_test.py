@@ -80,7 +80,9 @@ class ProcessPoolTest(unittest.TestCase):
 
     def test_submit_keyword(self):
         with ProcessPool(2) as pool:
-            self.assertEqual(pool.submit(add, 1, b=7).result(), 8)
+            future = pool.submit(add, 1, b=7)
+            self.assertIsInstance(future, concurrent.futures.Future)
+            self.assertEqual((future.result(), future.exception()), (8, None))
             with self.assertRaises(TypeError):
                 pool.submit()
 
@@ -100,6 +102,7 @@ class ProcessPoolTest(unittest.TestCase):
             with self.assertRaises(ValueError) as caught:
                 pool.submit(fail).result()
             self.assertIn("raise ValueError", str(caught.exception.__cause__))
+            self.assertIsInstance(pool.submit(fail).exception(), ValueError)
             with self.assertRaisesRegex(RuntimeError, "Unpicklable"):
                 pool.submit(fail_unpicklable).result()
             self.assertEqual(pool.submit(add, 1).result(), 1)
@@ -164,8 +167,9 @@ class ProcessPoolTest(unittest.TestCase):
             self.assertGreaterEqual(len({pool.submit(pid).result() for _ in range(8)}), 3)
         with self.assertRaises(TypeError):
             ProcessPool(1, initializer="no")
-        with self.assertRaises(ValueError):
-            ProcessPool(0)
+        for workers in (0, -1):
+            with self.assertRaises(ValueError):
+                ProcessPool(workers)
 
     def test_shutdown(self):
         pool = ProcessPool(1)
@@ -175,8 +179,10 @@ class ProcessPoolTest(unittest.TestCase):
         pool.shutdown(cancel_futures=True)
         self.assertEqual(futures[0].result(), 0.3)
         self.assertGreater(sum(future.cancelled() for future in futures), 15)
-        with self.assertRaises(RuntimeError):
+        with self.assertRaisesRegex(RuntimeError, "after shutdown"):
             pool.submit(add, 1)
+        with self.assertRaises(RuntimeError):
+            list(pool.map(add, [1]))
         pool.shutdown()
         later = ProcessPool(1)
         future = later.submit(nap, 0.2)

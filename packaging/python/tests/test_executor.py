@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""freehold.ProcessPool, statement by statement of the documentation of concurrent.futures: Executor, Future, as_completed, wait."""
+"""freehold.ProcessPool by the documentation of concurrent.futures: Executor, Future, as_completed, wait. What tests/python/process_pool_test.py
+has of it, which runs beside this as test_process_pool.py, is not here again."""
 import concurrent.futures
 import itertools
 import os
@@ -11,7 +12,7 @@ from collections.abc import Iterator
 import pytest
 
 import slow
-from freehold import ProcessPool, WorkerDied
+from freehold import ProcessPool
 
 TIMEOUT = 60 * slow.TIMES
 
@@ -69,24 +70,6 @@ def begin(executor: ProcessPool, gate: str) -> "concurrent.futures.Future[str]":
     while not future.running():
         time.sleep(0.001)
     return future
-
-
-# ---- Executor.submit
-
-def test_submit_runs_elsewhere_and_returns_a_future(pool: ProcessPool) -> None:
-    future = pool.submit(pid)
-    assert isinstance(future, concurrent.futures.Future)
-    assert future.result(TIMEOUT) != os.getpid()
-    assert pool.submit(divide, b=4, a=2).result(TIMEOUT) == 0.5
-
-
-def test_submit_exception_is_raised_by_result_and_given_by_exception(pool: ProcessPool) -> None:
-    future = pool.submit(divide, 1, 0)
-    with pytest.raises(ZeroDivisionError):
-        future.result(TIMEOUT)
-    assert isinstance(future.exception(TIMEOUT), ZeroDivisionError)
-    assert "return a / b" in str(future.exception().__cause__)  # type: ignore[union-attr]
-    assert pool.submit(identity, 1).exception(TIMEOUT) is None
 
 
 # ---- Future
@@ -164,14 +147,6 @@ def test_map_raises_when_the_failed_result_is_taken(pool: ProcessPool) -> None:
         next(results)
 
 
-def test_map_timeout_counts_from_the_call(one: ProcessPool, gate: str) -> None:
-    results = one.map(wait_for, [gate, gate], timeout=0.2)
-    with pytest.raises(concurrent.futures.TimeoutError):
-        next(results)
-    open_gate(gate)
-    assert one.submit(identity, 1).result(TIMEOUT) == 1
-
-
 @pytest.mark.parametrize("size", [1, 2, 5])
 def test_map_buffersize_bounds_what_is_taken(pool: ProcessPool, size: int) -> None:
     taken = itertools.count()
@@ -222,18 +197,6 @@ def first_or_make(path: str) -> str:
 
 # ---- Executor.shutdown
 
-def test_shutdown_waits_and_refuses(gate: str) -> None:
-    executor = ProcessPool(1)
-    futures = [executor.submit(identity, number) for number in range(5)]
-    executor.shutdown()
-    assert [future.done() for future in futures] == [True] * 5
-    with pytest.raises(RuntimeError, match="after shutdown"):
-        executor.submit(identity, 1)
-    with pytest.raises(RuntimeError):
-        list(executor.map(identity, [1]))
-    executor.shutdown()
-
-
 def test_shutdown_without_waiting_returns_while_calls_run(gate: str) -> None:
     executor = ProcessPool(1)
     running, waiting = begin(executor, gate), executor.submit(identity, 2)
@@ -241,15 +204,6 @@ def test_shutdown_without_waiting_returns_while_calls_run(gate: str) -> None:
     assert not running.done()
     open_gate(gate)
     assert (running.result(TIMEOUT), waiting.result(TIMEOUT)) == (gate, 2)
-
-
-def test_shutdown_cancels_futures_that_have_not_begun(gate: str) -> None:
-    executor = ProcessPool(1)
-    running, waiting = begin(executor, gate), [executor.submit(identity, number) for number in range(5)]
-    executor.shutdown(wait=False, cancel_futures=True)
-    assert all(future.cancelled() for future in waiting) and not running.cancelled()
-    open_gate(gate)
-    assert running.result(TIMEOUT) == gate
 
 
 def test_with_waits_for_its_calls() -> None:
@@ -274,12 +228,6 @@ def test_wait_and_as_completed_take_its_futures(pool: ProcessPool, gate: str) ->
 
 # ---- ProcessPoolExecutor
 
-@pytest.mark.parametrize("workers", [0, -1])
-def test_max_workers_must_be_positive(workers: int) -> None:
-    with pytest.raises(ValueError):
-        ProcessPool(workers)
-
-
 def test_workers_are_as_many_as_asked_for(gate: str) -> None:
     with ProcessPool(3) as executor:
         blocked = [begin(executor, gate) for _ in range(3)]
@@ -289,16 +237,3 @@ def test_workers_are_as_many_as_asked_for(gate: str) -> None:
         open_gate(gate)
         assert [future.result(TIMEOUT) for future in blocked] == [gate] * 3
         assert fourth.result(TIMEOUT) != os.getpid()
-
-
-def test_what_cannot_be_pickled_fails_its_call(pool: ProcessPool) -> None:
-    future = pool.submit(lambda: 1)
-    assert future.exception(TIMEOUT) is not None
-    assert pool.submit(identity, 1).result(TIMEOUT) == 1
-
-
-def test_a_dead_worker_breaks_its_own_call_only(pool: ProcessPool) -> None:
-    futures = [pool.submit(os._exit, 5), *(pool.submit(identity, number) for number in range(10))]
-    with pytest.raises(WorkerDied, match="exited with status 5"):
-        futures[0].result(TIMEOUT)
-    assert [future.result(TIMEOUT) for future in futures[1:]] == list(range(10))
