@@ -69,14 +69,6 @@ void scratch(const fault::Options& options) {
 }  // namespace
 
 int main(int count, char** words) {
-  constexpr const char* kSettings = "handed_out|own|scratch";
-  const fault::Options options = fault::options(count, words, kSettings, fault::machine_threads());
-  if (options.is("handed_out"))
-    handed_out(options);
-  else if (options.is("own"))
-    own(options);
-  else if (options.is("scratch"))
-    scratch(options);
-  else
-    fault::no_such_setting(kSettings);
+  return fault::run(count, words, {{"handed_out", handed_out}, {"own", own}, {"scratch", scratch}},
+                    fault::machine_threads());
 }

@@ -40,17 +40,9 @@ void lists(std::size_t rounds) {
 }  // namespace
 
 int main(int count, char** words) {
-  constexpr const char* kSettings = "mild|severe|lists";
-  const fault::Options options = fault::options(count, words, kSettings);
   mallopt(M_ARENA_MAX, 1);
-  fault::in_threads(options.threads, [&](unsigned me) {
-    if (options.is("mild"))
-      buffers(me, options.part(1.2e6), 150);
-    else if (options.is("severe"))
-      buffers(me, options.part(1.5e6), 0);
-    else if (options.is("lists"))
-      lists(options.part(12e3));
-    else
-      fault::no_such_setting(kSettings);
-  });
+  return fault::run(count, words,
+                    {{"mild", fault::each(1.2e6, [](unsigned me, std::size_t part) { buffers(me, part, 150); })},
+                     {"severe", fault::each(1.5e6, [](unsigned me, std::size_t part) { buffers(me, part, 0); })},
+                     {"lists", fault::each(12e3, [](unsigned, std::size_t part) { lists(part); })}});
 }

@@ -25,24 +25,19 @@ std::unique_ptr<Record> load(std::size_t megabytes) {
   return std::move(records.back());
 }
 
+auto loads(std::size_t megabytes) {
+  return [=](const fault::Options& options) {
+    std::vector<std::unique_ptr<Record>> results(options.threads);
+    fault::in_threads(options.threads, [&](unsigned me) {
+      fault::compute(options.part(200e6));
+      results[me] = load(megabytes);
+      fault::compute(options.part(200e6));
+    });
+  };
+}
+
 }  // namespace
 
 int main(int count, char** words) {
-  constexpr const char* kSettings = "mild|medium|severe";
-  const fault::Options options = fault::options(count, words, kSettings, 8);
-  std::size_t megabytes = 0;
-  if (options.is("mild"))
-    megabytes = 8;
-  else if (options.is("medium"))
-    megabytes = 16;
-  else if (options.is("severe"))
-    megabytes = 20;
-  else
-    fault::no_such_setting(kSettings);
-  std::vector<std::unique_ptr<Record>> results(options.threads);
-  fault::in_threads(options.threads, [&](unsigned me) {
-    fault::compute(options.part(200e6));
-    results[me] = load(megabytes);
-    fault::compute(options.part(200e6));
-  });
+  return fault::run(count, words, {{"mild", loads(8)}, {"medium", loads(16)}, {"severe", loads(20)}}, 8);
 }

@@ -38,16 +38,10 @@ void allocate(unsigned me, std::size_t rounds) {
 }  // namespace
 
 int main(int count, char** words) {
-  constexpr const char* kSettings = "process|threads|allocating|free";
-  const fault::Options options = fault::options(count, words, kSettings);
-  if (options.is("process") || options.is("allocating")) pin();
-  fault::in_threads(options.threads, [&](unsigned me) {
-    if (options.is("threads")) pin();
-    if (options.is("allocating"))
-      allocate(me, options.part(8e6));
-    else if (options.is("process") || options.is("threads") || options.is("free"))
-      fault::compute(options.part(300e6));
-    else
-      fault::no_such_setting(kSettings);
-  });
+  const auto compute = fault::each(300e6, [](unsigned, std::size_t part) { fault::compute(part); });
+  return fault::run(count, words,
+                    {{"process", [&](const auto& options) { pin(), compute(options); }},
+                     {"threads", fault::each(300e6, [](unsigned, std::size_t part) { pin(), fault::compute(part); })},
+                     {"allocating", [](const auto& options) { pin(), fault::each(8e6, allocate)(options); }},
+                     {"free", compute}});
 }

@@ -9,6 +9,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
+#include <initializer_list>
 #include <thread>
 #include <vector>
 
@@ -16,31 +18,35 @@ namespace fault {
 
 struct Options {
   unsigned threads = 4;
-  double scale = 1;  // of the amount of work
-  const char* setting = "";
+  double scale = 1;          // of the amount of work
   bool tells_parts = false;  // prints the seconds that its parts took, where it has some
 
-  [[nodiscard]] bool is(const char* name) const { return std::strcmp(setting, name) == 0; }
   // A thread's part of the whole work, of which `amount` is done at scale 1.
   [[nodiscard]] std::size_t part(double amount) const { return static_cast<std::size_t>(amount * scale / threads); }
 };
 
-// prog [-t THREADS] [-n SCALE] [-p] SETTING. Ends the program with exit code 2 if that is not what was typed.
-inline Options options(int count, char** words, const char* settings, unsigned threads = 4) {
+// What the program does in one of its settings.
+struct Setting {
+  const char* name;
+  std::function<void(const Options&)> work;
+};
+
+// prog [-t THREADS] [-n SCALE] [-p] SETTING. Returns the exit code: 2 if that is not what was typed.
+inline int run(int count, char** words, std::initializer_list<Setting> settings, unsigned threads = 4) {
   Options made;
   made.threads = threads;
   for (int option; (option = getopt(count, words, "t:n:p")) != -1;) {
     if (option == 't') made.threads = static_cast<unsigned>(std::strtoul(optarg, nullptr, 10));
     if (option == 'n') made.scale = std::strtod(optarg, nullptr);
     if (option == 'p') made.tells_parts = true;
-    if (option == '?') std::exit(2);
+    if (option == '?') return 2;
   }
-  if (optind + 1 != count || made.threads == 0 || made.scale <= 0) {
-    std::fprintf(stderr, "usage: %s [-t THREADS] [-n SCALE] [-p] %s\n", words[0], settings);
-    std::exit(2);
-  }
-  made.setting = words[optind];
-  return made;
+  for (const Setting& setting : settings)
+    if (optind + 1 == count && made.threads > 0 && made.scale > 0 && std::strcmp(setting.name, words[optind]) == 0)
+      return setting.work(made), 0;
+  std::fprintf(stderr, "usage: %s [-t THREADS] [-n SCALE] [-p] SETTING; there are", words[0]);
+  for (const Setting& setting : settings) std::fprintf(stderr, " %s", setting.name);
+  return std::fputc('\n', stderr), 2;
 }
 
 // As many threads as the machine has CPUs, at least two, whichever of them the program may use.
@@ -49,18 +55,18 @@ inline unsigned machine_threads() {
   return cpus > 2 ? static_cast<unsigned>(cpus) : 2;
 }
 
-// No such setting: says which there are.
-[[noreturn]] inline void no_such_setting(const char* settings) {
-  std::fprintf(stderr, "no such setting; there are %s\n", settings);
-  std::exit(2);
-}
-
 // body(0) .. body(threads - 1), each in a thread of its own.
 template <class Body>
 void in_threads(unsigned threads, const Body& body) {
   std::vector<std::thread> running;
   for (unsigned i = 0; i < threads; ++i) running.emplace_back(body, i);
   for (std::thread& thread : running) thread.join();
+}
+
+// The work of a setting in which each thread does its part of `amount`: body(its number, its part).
+template <class Body>
+auto each(double amount, Body body) {
+  return [=](const Options& options) { in_threads(options.threads, [&](unsigned me) { body(me, options.part(amount)); }); };
 }
 
 // A pseudo-random sequence; one step takes about a nanosecond.

@@ -57,8 +57,11 @@ void partner(unsigned me, std::size_t rounds, std::size_t bytes) {
 }  // namespace
 
 int main(int count, char** words) {
-  constexpr const char* kSettings = "small";
-  const fault::Options options = fault::options(count, words, kSettings, 2);
-  if (!options.is("small")) fault::no_such_setting(kSettings);
-  fault::in_threads(2, [&](unsigned me) { partner(me, static_cast<std::size_t>(2e6 * options.scale), 64); });
+  return fault::run(count, words,
+                    {{"small",
+                      [](const auto& options) {
+                        fault::in_threads(
+                            2, [&](unsigned me) { partner(me, static_cast<std::size_t>(2e6 * options.scale), 64); });
+                      }}},
+                    2);
 }

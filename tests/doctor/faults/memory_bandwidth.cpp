@@ -28,16 +28,8 @@ void fill(std::size_t megabytes, std::size_t passes) {
 }  // namespace
 
 int main(int count, char** words) {
-  constexpr const char* kSettings = "stream|cached|fill";
-  const fault::Options options = fault::options(count, words, kSettings);
-  fault::in_threads(options.threads, [&](unsigned) {
-    if (options.is("stream"))
-      stream(64, options.part(250));
-    else if (options.is("cached"))
-      stream(32, options.part(400));
-    else if (options.is("fill"))
-      fill(32, options.part(350));
-    else
-      fault::no_such_setting(kSettings);
-  });
+  return fault::run(count, words,
+                    {{"stream", fault::each(250, [](unsigned, std::size_t part) { stream(64, part); })},
+                     {"cached", fault::each(400, [](unsigned, std::size_t part) { stream(32, part); })},
+                     {"fill", fault::each(350, [](unsigned, std::size_t part) { fill(32, part); })}});
 }

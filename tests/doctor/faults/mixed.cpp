@@ -33,22 +33,26 @@ void locked_work(std::size_t rounds) {
   }
 }
 
+// `share`: of the loss that is the allocator's.
+auto both(double share) {
+  return [=](const fault::Options& options) {
+    mallopt(M_ARENA_MAX, 1);
+    using Clock = std::chrono::steady_clock;
+    const Clock::time_point began = Clock::now();
+    Clock::time_point halfway;
+    std::barrier between(options.threads, [&]() noexcept { halfway = Clock::now(); });
+    fault::in_threads(options.threads, [&](unsigned me) {
+      buffers(me, options.part(2.2e6 * share));
+      between.arrive_and_wait();
+      locked_work(options.part(20e3 * (1 - share)));
+    });
+    const std::chrono::duration<double> first = halfway - began, second = Clock::now() - halfway;
+    if (options.tells_parts) std::printf("%.6f %.6f\n", first.count(), second.count());
+  };
+}
+
 }  // namespace
 
 int main(int count, char** words) {
-  constexpr const char* kSettings = "30|50|70";
-  const fault::Options options = fault::options(count, words, kSettings);
-  const double share = std::strtod(options.setting, nullptr) / 100;  // of the loss that is the allocator's
-  mallopt(M_ARENA_MAX, 1);
-  using Clock = std::chrono::steady_clock;
-  const Clock::time_point began = Clock::now();
-  Clock::time_point halfway;
-  std::barrier between(options.threads, [&]() noexcept { halfway = Clock::now(); });
-  fault::in_threads(options.threads, [&](unsigned me) {
-    buffers(me, options.part(2.2e6 * share));
-    between.arrive_and_wait();
-    locked_work(options.part(20e3 * (1 - share)));
-  });
-  const std::chrono::duration<double> first = halfway - began, second = Clock::now() - halfway;
-  if (options.tells_parts) std::printf("%.6f %.6f\n", first.count(), second.count());
+  return fault::run(count, words, {{"30", both(0.3)}, {"50", both(0.5)}, {"70", both(0.7)}});
 }

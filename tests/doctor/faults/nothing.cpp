@@ -40,18 +40,9 @@ void words_of(unsigned me, std::size_t rounds) {
 }  // namespace
 
 int main(int count, char** words) {
-  constexpr const char* kSettings = "compute|strings|buffers|words";
-  const fault::Options options = fault::options(count, words, kSettings);
-  fault::in_threads(options.threads, [&](unsigned me) {
-    if (options.is("compute"))
-      fault::compute(options.part(500e6));
-    else if (options.is("strings"))
-      strings(me, options.part(30e6));
-    else if (options.is("buffers"))
-      buffers(me, options.part(20e6));
-    else if (options.is("words"))
-      words_of(me, options.part(16e6));
-    else
-      fault::no_such_setting(kSettings);
-  });
+  return fault::run(count, words,
+                    {{"compute", fault::each(500e6, [](unsigned, std::size_t part) { fault::compute(part); })},
+                     {"strings", fault::each(30e6, strings)},
+                     {"buffers", fault::each(20e6, buffers)},
+                     {"words", fault::each(16e6, words_of)}});
 }

@@ -72,14 +72,10 @@ void operator delete(void* block) noexcept {
 void operator delete(void* block, std::size_t) noexcept { operator delete(block); }
 
 int main(int count, char** words) {
-  constexpr const char* kSettings = "free_list|operator_new";
-  const fault::Options options = fault::options(count, words, kSettings);
-  if (!options.is("free_list") && !options.is("operator_new")) fault::no_such_setting(kSettings);
-  g_locks_new = options.is("operator_new");
-  fault::in_threads(options.threads, [&](unsigned) {
-    if (options.is("free_list"))
-      free_list(options.part(4e6));
-    else
-      objects(options.part(4e6));
-  });
+  return fault::run(count, words,
+                    {{"free_list", fault::each(4e6, [](unsigned, std::size_t part) { free_list(part); })},
+                     {"operator_new", [](const auto& options) {
+                        g_locks_new = true;
+                        fault::each(4e6, [](unsigned, std::size_t part) { objects(part); })(options);
+                      }}});
 }

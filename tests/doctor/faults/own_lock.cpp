@@ -49,18 +49,9 @@ void queue(std::size_t rounds) {
 }  // namespace
 
 int main(int count, char** words) {
-  constexpr const char* kSettings = "mild|severe|table|queue";
-  const fault::Options options = fault::options(count, words, kSettings);
-  fault::in_threads(options.threads, [&](unsigned me) {
-    if (options.is("mild"))
-      locked_work(options.part(40e3), 9'000, 3'000);
-    else if (options.is("severe"))
-      locked_work(options.part(400e3), 1'000, 50);
-    else if (options.is("table"))
-      table(me, options.part(1e6));
-    else if (options.is("queue"))
-      queue(options.part(250e3));
-    else
-      fault::no_such_setting(kSettings);
-  });
+  return fault::run(count, words,
+                    {{"mild", fault::each(40e3, [](unsigned, std::size_t part) { locked_work(part, 9'000, 3'000); })},
+                     {"severe", fault::each(400e3, [](unsigned, std::size_t part) { locked_work(part, 1'000, 50); })},
+                     {"table", fault::each(1e6, table)},
+                     {"queue", fault::each(250e3, [](unsigned, std::size_t part) { queue(part); })}});
 }

@@ -39,16 +39,8 @@ void discarded(std::size_t rounds, std::size_t bytes) {
 }  // namespace
 
 int main(int count, char** words) {
-  constexpr const char* kSettings = "small|medium|discarded";
-  const fault::Options options = fault::options(count, words, kSettings);
-  fault::in_threads(options.threads, [&](unsigned) {
-    if (options.is("small"))
-      buffers(options.part(40e3), 16 << 10);
-    else if (options.is("medium"))
-      buffers(options.part(20e3), 64 << 10);
-    else if (options.is("discarded"))
-      discarded(options.part(60e3), 16 << 10);
-    else
-      fault::no_such_setting(kSettings);
-  });
+  return fault::run(count, words,
+                    {{"small", fault::each(40e3, [](unsigned, std::size_t part) { buffers(part, 16 << 10); })},
+                     {"medium", fault::each(20e3, [](unsigned, std::size_t part) { buffers(part, 64 << 10); })},
+                     {"discarded", fault::each(60e3, [](unsigned, std::size_t part) { discarded(part, 16 << 10); })}});
 }

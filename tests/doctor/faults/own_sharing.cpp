@@ -33,19 +33,12 @@ void references(std::size_t times) {
 }  // namespace
 
 int main(int count, char** words) {
-  constexpr const char* kSettings = "array|block|references";
-  const fault::Options options = fault::options(count, words, kSettings, fault::machine_threads());
-  if (options.threads > kMaxThreads) return 2;
   // One block: no allocator can part its elements.
-  std::vector<Counter> block(options.threads);
-  fault::in_threads(options.threads, [&](unsigned me) {
-    if (options.is("array"))
-      count_up(g_counters[me], options.part(100e6));
-    else if (options.is("block"))
-      count_up(block[me], options.part(100e6));
-    else if (options.is("references"))
-      references(options.part(25e6));
-    else
-      fault::no_such_setting(kSettings);
-  });
+  std::vector<Counter> block(kMaxThreads);
+  return fault::run(
+      count, words,
+      {{"array", fault::each(100e6, [](unsigned me, std::size_t part) { count_up(g_counters[me % kMaxThreads], part); })},
+       {"block", fault::each(100e6, [&](unsigned me, std::size_t part) { count_up(block[me % kMaxThreads], part); })},
+       {"references", fault::each(25e6, [](unsigned, std::size_t part) { references(part); })}},
+      fault::machine_threads());
 }

@@ -84,22 +84,21 @@ void work(unsigned threads, std::size_t rounds) {
   });
 }
 
+template <class Lock>
+void share(const fault::Options& options) {
+  work<Lock>(options.threads, options.part(40e3));
+}
+
 }  // namespace
 
 int main(int count, char** words) {
-  constexpr const char* kSettings = "futex|atomic|c11|yield|spin";
-  const fault::Options options = fault::options(count, words, kSettings);
-  const std::size_t rounds = options.part(40e3);
-  if (options.is("futex"))
-    work<FutexLock>(options.threads, rounds);
-  else if (options.is("atomic"))
-    work<WaitLock>(options.threads, rounds);
-  else if (options.is("c11"))
-    work<C11Lock>(options.threads, rounds);
-  else if (options.is("yield"))
-    work<SpinLock<true>>(options.threads, rounds);
-  else if (options.is("spin"))
-    work<SpinLock<false>>(fault::machine_threads(), options.part(40e3) * options.threads / fault::machine_threads());
-  else
-    fault::no_such_setting(kSettings);
+  return fault::run(count, words,
+                    {{"futex", share<FutexLock>},
+                     {"atomic", share<WaitLock>},
+                     {"c11", share<C11Lock>},
+                     {"yield", share<SpinLock<true>>},
+                     {"spin", [](const auto& options) {
+                        const unsigned threads = fault::machine_threads();
+                        work<SpinLock<false>>(threads, options.part(40e3) * options.threads / threads);
+                      }}});
 }

@@ -35,18 +35,15 @@ void batches(std::size_t rounds) {
 }  // namespace
 
 int main(int count, char** words) {
-  constexpr const char* kSettings = "threshold|generous|trimmed";
-  const fault::Options options = fault::options(count, words, kSettings);
-  if (options.is("threshold")) mallopt(M_MMAP_THRESHOLD, 128 << 10);  // fixed: it no longer adapts to what is freed
-  if (options.is("trimmed")) mallopt(M_TRIM_THRESHOLD, 64 << 10);
-  fault::in_threads(options.threads, [&](unsigned) {
-    if (options.is("threshold"))
-      buffers(options.part(10e3), 130 << 10, 130 << 10);
-    else if (options.is("generous"))
-      buffers(options.part(25e3), 40 << 20, 32 << 10);  // larger than glibc's largest threshold
-    else if (options.is("trimmed"))
-      batches(options.part(25e3));
-    else
-      fault::no_such_setting(kSettings);
-  });
+  return fault::run(count, words,
+                    {{"threshold",
+                      [](const auto& options) {
+                        mallopt(M_MMAP_THRESHOLD, 128 << 10);  // fixed: it no longer adapts to what is freed
+                        fault::each(10e3, [](unsigned, std::size_t part) { buffers(part, 130 << 10, 130 << 10); })(options);
+                      }},  // Larger than glibc's largest threshold.
+                     {"generous", fault::each(25e3, [](unsigned, std::size_t part) { buffers(part, 40 << 20, 32 << 10); })},
+                     {"trimmed", [](const auto& options) {
+                        mallopt(M_TRIM_THRESHOLD, 64 << 10);
+                        fault::each(25e3, [](unsigned, std::size_t part) { batches(part); })(options);
+                      }}});
 }

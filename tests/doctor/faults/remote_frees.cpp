@@ -29,17 +29,11 @@ void renew(unsigned me, std::size_t rounds, std::size_t bytes, std::size_t work)
 }  // namespace
 
 int main(int count, char** words) {
-  constexpr const char* kSettings = "mild|small|medium";
-  const fault::Options options = fault::options(count, words, kSettings);
-  fault::in_threads(options.threads, [&](unsigned me) {
-    if (options.is("small"))
-      renew(me, options.part(50e3), 64, 0);
-    else if (options.is("medium"))
-      renew(me, options.part(40e3), 200, 0);
-    else if (options.is("mild"))
-      renew(me, options.part(20e3), 100, 30);
-    else
-      fault::no_such_setting(kSettings);
-  });
+  const int code =
+      fault::run(count, words,
+                 {{"small", fault::each(50e3, [](unsigned me, std::size_t part) { renew(me, part, 64, 0); })},
+                  {"medium", fault::each(40e3, [](unsigned me, std::size_t part) { renew(me, part, 200, 0); })},
+                  {"mild", fault::each(20e3, [](unsigned me, std::size_t part) { renew(me, part, 100, 30); })}});
   for (std::atomic<Document*>& document : g_table) delete document.load();
+  return code;
 }

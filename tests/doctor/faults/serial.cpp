@@ -41,16 +41,9 @@ void rounds(const fault::Options& options) {
 }  // namespace
 
 int main(int count, char** words) {
-  constexpr const char* kSettings = "mild|severe|rounds|loading";
-  const fault::Options options = fault::options(count, words, kSettings);
-  if (options.is("mild"))
-    prepared(options, 250e6);
-  else if (options.is("severe"))
-    prepared(options, 400e6);
-  else if (options.is("rounds"))
-    rounds(options);
-  else if (options.is("loading"))
-    loading(options);
-  else
-    fault::no_such_setting(kSettings);
+  return fault::run(count, words,
+                    {{"mild", [](const auto& options) { prepared(options, 250e6); }},
+                     {"severe", [](const auto& options) { prepared(options, 400e6); }},
+                     {"rounds", rounds},
+                     {"loading", loading}});
 }

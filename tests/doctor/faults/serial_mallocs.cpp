@@ -23,15 +23,15 @@ void count_up(std::size_t rounds) {
 }  // namespace
 
 int main(int count, char** words) {
-  constexpr const char* kSettings = "shared|alone";
-  const fault::Options options = fault::options(count, words, kSettings);
-  if (!options.is("shared") && !options.is("alone")) fault::no_such_setting(kSettings);
-  if (options.is("alone")) {
-    mallocs(static_cast<std::size_t>(14e6 * options.scale));
-    fault::in_threads(options.threads, [&](unsigned) { fault::compute(options.part(200e6)); });
-    return 0;
-  }
-  std::thread serial([&] { mallocs(static_cast<std::size_t>(4e6 * options.scale)); });
-  fault::in_threads(options.threads, [&](unsigned) { count_up(options.part(40e6)); });
-  serial.join();
+  return fault::run(count, words,
+                    {{"shared",
+                      [](const auto& options) {
+                        std::thread serial([&] { mallocs(static_cast<std::size_t>(4e6 * options.scale)); });
+                        fault::in_threads(options.threads, [&](unsigned) { count_up(options.part(40e6)); });
+                        serial.join();
+                      }},
+                     {"alone", [](const auto& options) {
+                        mallocs(static_cast<std::size_t>(14e6 * options.scale));
+                        fault::in_threads(options.threads, [&](unsigned) { fault::compute(options.part(200e6)); });
+                      }}});
 }

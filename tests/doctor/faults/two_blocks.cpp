@@ -5,10 +5,8 @@
 
 #include "tests/doctor/faults/fault.hpp"
 
-int main(int count, char** words) {
-  constexpr const char* kSettings = "two";
-  const fault::Options options = fault::options(count, words, kSettings, 2);
-  if (!options.is("two")) fault::no_such_setting(kSettings);
+namespace {
+void two(const fault::Options& options) {
   // Blocks follow each other in malloc's chunks of 32 bytes: of three in a row two share a line.
   std::unique_ptr<std::atomic<int>> made[3];
   for (auto& block : made) block = std::make_unique<std::atomic<int>>(0);
@@ -20,3 +18,6 @@ int main(int count, char** words) {
       mine.fetch_add(1, std::memory_order_relaxed);
   });
 }
+}  // namespace
+
+int main(int count, char** words) { return fault::run(count, words, {{"two", two}}, 2); }
