@@ -6,9 +6,7 @@
 
 #include "cli/experiments.hpp"
 #include "cli/support/standard_streams.hpp"
-#include "lab/articles/experiment.hpp"
 #include "lab/articles/findings.hpp"
-#include "lab/articles/results_json.hpp"
 #include "lab/experiment/command.hpp"
 #include "lab/laboratory.hpp"
 

@@ -3,10 +3,10 @@
 #include <string_view>
 
 #include "lab/laboratory.hpp"
-#include "lab/pools/worker.hpp"
+#include "lab/pools/experiment.hpp"
 #include "lab/scale/via_pool.hpp"
 #include "lab/scale/worker.hpp"
-#include "lab/timers/worker.hpp"
+#include "lab/timers/experiment.hpp"
 
 using namespace freehold::cli;
 

@@ -9,7 +9,6 @@
 #include "lab/experiment/command.hpp"
 #include "lab/laboratory.hpp"
 #include "lab/pools/experiment.hpp"
-#include "lab/pools/results_json.hpp"
 
 namespace freehold::cli {
 namespace {
@@ -47,8 +46,8 @@ Settings settings_of(const PoolsOptions& options) {
   settings.pools = options.pools ? parse_pools(*options.pools) : pointers_to(candidates());
   settings.simulate = options.simulate;
   if (options.simulate) settings.tests.clear();
-  if (options.tests) settings.tests = parse_names<Trial>("--tests", *options.tests, kTests, test_of);
-  if (options.contexts) settings.contexts = parse_names<Context>("--contexts", *options.contexts, kContexts, context_of);
+  if (options.tests) settings.tests = parse_names<Trial>("--tests", *options.tests, kTests);
+  if (options.contexts) settings.contexts = parse_names<Context>("--contexts", *options.contexts, kContexts);
   options.experiment.apply(settings, kQuickMilliseconds);
   if (options.experiment.quick) settings.operations = 100'000;
   add_numbers(options, settings);

@@ -68,8 +68,8 @@ Settings settings_of(const ScaleOptions& options, std::vector<std::string>& note
     settings.modes.push_back(Mode::kPool);
     settings.tests.assign(kPoolWorkloads.begin(), kPoolWorkloads.end());
   }
-  if (options.tests) settings.tests = parse_tests(*options.tests);
-  if (options.modes) settings.modes = parse_modes(*options.modes);
+  if (options.tests) settings.tests = parse_names<Workload>("--tests", *options.tests, kWorkloads);
+  if (options.modes) settings.modes = parse_names<Mode>("--mode", *options.modes, kModes);
   if (std::ranges::count(settings.modes, Mode::kPool) > 0 && settings.workers.back() > kMostPoolWorkers)
     throw Failure(kExitRefused, fmt::format("--workers: a pool has {} at most", kMostPoolWorkers));
   settings.iterations = chosen_iterations(options, settings.workers.back());

@@ -7,7 +7,6 @@
 #include "cli/support/standard_streams.hpp"
 #include "lab/experiment/command.hpp"
 #include "lab/laboratory.hpp"
-#include "lab/simulate/results_json.hpp"
 #include "lab/simulate/simulation.hpp"
 
 namespace freehold::cli {
@@ -26,14 +25,10 @@ struct SimulateOptions {
   ResultFiles files;
 };
 
-std::optional<EngineWorkload> workload_of(std::string_view name) {
-  return value_of<EngineWorkload>(sim::kEngineWorkloads, name);
-}
-
 Settings settings_of(const SimulateOptions& options) {
   Settings settings;
   if (options.workloads)
-    settings.workloads = parse_names<EngineWorkload>("--workload", *options.workloads, sim::kEngineWorkloads, workload_of);
+    settings.workloads = parse_names<EngineWorkload>("--workload", *options.workloads, sim::kEngineWorkloads);
   if (options.sizes) settings.sizes = parse_numbers("--size", *options.sizes, 1, sim::kMaxEngineBytes);
   if (options.cores) settings.cores = parse_numbers("--cores", *options.cores, 1, sim::kMaxCores);
   parse_into(settings.quantum, "--quantum", options.quantum, 1, 1'000'000);

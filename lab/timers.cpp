@@ -48,14 +48,14 @@ void add_numbers(const TimersOptions& options, Settings& settings) {
 Settings settings_of(const TimersOptions& options) {
   Settings settings;
   settings.structures = options.structures ? parse_structures(*options.structures) : pointers_to(candidates());
-  if (options.tests) settings.tests = parse_names<Trial>("--tests", *options.tests, kTests, test_of);
+  if (options.tests) settings.tests = parse_names<Trial>("--tests", *options.tests, kTests);
   options.experiment.apply(settings, kQuickMilliseconds);
   if (options.experiment.quick) {
     settings.loads = {Load::kAlone, Load::kHeap};
     settings.count = settings.cancelled = settings.shared = 10'000;
     settings.live = {1'000, 100'000};
   }
-  if (options.loads) settings.loads = parse_names<Load>("--loads", *options.loads, kLoads, load_of);
+  if (options.loads) settings.loads = parse_names<Load>("--loads", *options.loads, kLoads);
   add_numbers(options, settings);
   const std::vector<Cell> cells = cells_of(settings);
   if (cells.empty())

@@ -58,7 +58,7 @@ std::optional<Request> receive(int socket) {
 }
 
 // The names of the process that asked last. Its map changes when it loads a library.
-class Names {
+class StackNames {
  public:
   // Null: its map cannot be read.
   [[nodiscard]] doctor::Symbols* of(pid_t process) {
@@ -112,7 +112,7 @@ void answer_stacks(FileDescriptor command) {
     ::sigemptyset(&broken_pipe);
     ::sigaddset(&broken_pipe, SIGPIPE);
     ::pthread_sigmask(SIG_BLOCK, &broken_pipe, nullptr);
-    Names names;
+    StackNames names;
     while (const std::optional<Request> request = receive(socket.get()))
       if (doctor::Symbols* const symbols = names.of(request->process); symbols != nullptr)
         write_all(request->answer.get(), lines_of(*symbols, request->addresses));

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cli/support/failure.hpp"
+#include "cli/support/names.hpp"
 
 namespace freehold::cli {
 
@@ -30,29 +31,22 @@ void parse_into(auto& value, const std::string& option, const std::optional<std:
 [[noreturn]] void refuse_name(const std::string& option, const std::string& name,
                               const std::vector<std::string_view>& known);
 
-// "compute,memory" -> the values of these names, in the order of `all`, each once. `find`: name -> optional value.
+// "compute,memory" -> the values of these names, in the order of `all`, each once.
 template <class T>
-[[nodiscard]] std::vector<T> parse_names(const std::string& option, const std::string& text, const auto& all, auto find) {
+[[nodiscard]] std::vector<T> parse_names(const std::string& option, const std::string& text, const auto& all) {
   std::vector<T> chosen;
-  for (const std::string& name : split_list(option, text)) {
-    const std::optional<T> value = find(name);
-    if (!value) {
+  for (const std::string& word : split_list(option, text)) {
+    const auto found = std::ranges::find_if(all, [&](T value) { return name_of(value) == word; });
+    if (found == all.end()) {
       std::vector<std::string_view> names;
       for (const T known : all) names.push_back(name_of(known));
-      refuse_name(option, name, names);
+      refuse_name(option, word, names);
     }
-    chosen.push_back(*value);
+    chosen.push_back(*found);
   }
   std::ranges::sort(chosen);
   chosen.erase(std::ranges::unique(chosen).begin(), chosen.end());
   return chosen;
-}
-
-// Of `all`, the value of this name.
-template <class T>
-[[nodiscard]] std::optional<T> value_of(const auto& all, std::string_view name) {
-  const auto found = std::ranges::find_if(all, [name](T value) { return name_of(value) == name; });
-  return found == all.end() ? std::nullopt : std::optional<T>(*found);
 }
 
 }  // namespace freehold::cli

@@ -124,17 +124,6 @@ std::uint64_t peak_rss_bytes() {
 
 }  // namespace
 
-std::string_view name_of(Mode mode) {
-  switch (mode) {
-    case Mode::kThreads: return "threads";
-    case Mode::kProcesses: return "processes";
-    case Mode::kPool: return "pool";
-  }
-  __builtin_unreachable();
-}
-
-std::optional<Mode> mode_of(std::string_view name) { return value_of<Mode>(kModes, name); }
-
 void GroupWorker::start() noexcept {
   ::pthread_barrier_wait(&barrier_);
   cpu_started_ns_ = now_ns(CLOCK_THREAD_CPUTIME_ID);

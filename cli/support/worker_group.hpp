@@ -7,20 +7,18 @@
 #pragma once
 #include <pthread.h>
 
-#include <array>
 #include <cstdint>
 #include <functional>
-#include <optional>
-#include <string_view>
+
+#include "cli/support/names.hpp"
 
 namespace freehold::cli {
 
 // kThreads: threads of one process. kProcesses: processes of one thread each. kPool: threads that submit all work to the
 // worker processes of a ProcessPool.
 enum class Mode : std::uint8_t { kThreads, kProcesses, kPool };
-inline constexpr std::array kModes{Mode::kThreads, Mode::kProcesses, Mode::kPool};
-[[nodiscard]] std::string_view name_of(Mode mode);
-[[nodiscard]] std::optional<Mode> mode_of(std::string_view name);
+inline constexpr Names<Mode, 3> kModes{{"threads", "processes", "pool"}};
+[[nodiscard]] constexpr const auto& names_of(Mode) { return kModes; }
 
 // The measurement of a group, as bytes that may go through a pipe.
 struct GroupReport {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "lab/articles/claims.hpp"
 #include "lab/articles/sets.hpp"
 #include "lab/scale/verdict.hpp"
 

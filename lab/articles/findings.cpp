@@ -3,21 +3,9 @@
 
 #include <fmt/format.h>
 
-#include "lab/articles/claims.hpp"
 #include "lab/experiment/notes.hpp"
 
 namespace freehold::cli::articles {
-
-std::string_view name_of(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::kReproduced: return "reproduced";
-    case Verdict::kRefuted: return "refuted";
-    case Verdict::kUndecided: return "undecided";
-    case Verdict::kNotTestable: return "not testable";
-    case Verdict::kNotMeasured: return "not measured";
-  }
-  __builtin_unreachable();
-}
 
 Findings findings_of(const Results& results) {
   Findings findings;

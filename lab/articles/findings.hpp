@@ -5,16 +5,20 @@
 // time if other programs had the CPUs.
 #pragma once
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "lab/articles/experiment.hpp"
+#include "lab/experiment/result_files.hpp"
 
 namespace freehold::cli::articles {
 
 enum class Verdict : std::uint8_t { kReproduced, kRefuted, kUndecided, kNotTestable, kNotMeasured };
-[[nodiscard]] std::string_view name_of(Verdict verdict);
+inline constexpr Names<Verdict, 5> kVerdicts{{"reproduced", "refuted", "undecided", "not testable", "not measured"}};
+[[nodiscard]] constexpr const auto& names_of(Verdict) { return kVerdicts; }
+using cli::name_of;
 
 struct Claim {
   std::uint32_t article = 0;
@@ -58,5 +62,18 @@ struct Findings {
 };
 
 [[nodiscard]] Findings findings_of(const Results& results);
+// Its parts: articles 1 and 2; 3; 4 and 5. Pre: the parts of the results that they need are there.
+void find_distributed_pools(const Results& results, Findings& findings);
+void find_pools_compared(const Results& results, Findings& findings);
+void find_timers(const Results& results, Findings& findings);
+void find_scaling(const Results& results, Findings& findings);
+void find_thread_local(const Results& results, Findings& findings);
+
+// As JSON, of which docs/articles.md names the fields; as the page that is made of the same object; and for terminals.
+[[nodiscard]] nlohmann::ordered_json results_json(const Results& results, const Findings& findings);
+[[nodiscard]] std::string page_of(const nlohmann::ordered_json& results);
+[[nodiscard]] std::string table_of(const Results& results, const Findings& findings);
+// Writes JSON and page into `files`, and the table to standard output. Returns whether every measurement succeeded.
+[[nodiscard]] bool write_results(const ResultFiles& files, const Results& results);
 
 }  // namespace freehold::cli::articles

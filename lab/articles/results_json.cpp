@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
-#include "lab/articles/results_json.hpp"
-
 #include <nlohmann/json.hpp>
 
 #include "cli/report/json.hpp"
-#include "lab/articles/page.hpp"
-#include "lab/articles/table.hpp"
+#include "cli/report/page.hpp"
+#include "lab/articles/findings.hpp"
+#include "lab/experiment/assets.hpp"
 
 namespace freehold::cli::articles {
 namespace {
@@ -56,6 +55,15 @@ ordered_json results_json(const Results& results, const Findings& findings) {
                {"plots", list_json(findings.plots, plot_json)},
                {"notes", findings.notes}});
   return json;
+}
+
+std::string page_of(const ordered_json& results) {
+  return cli::page_of({.title = "Freehold: the articles",
+                       .brand = "Freehold · five articles, claim by claim",
+                       .question = "Which claims of the articles hold on this machine?",
+                       .sections = assets::articles_html,
+                       .script = assets::articles_js},
+                      results);
 }
 
 bool write_results(const ResultFiles& files, const Results& results) {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
-#include "lab/articles/table.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "cli/report/text.hpp"
+#include "lab/articles/findings.hpp"
 
 namespace freehold::cli::articles {
 namespace {

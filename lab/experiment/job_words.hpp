@@ -1,54 +1,53 @@
 // SPDX-License-Identifier: MIT
-// A job as command-line words, for the worker process that does it, and back.
+// A job as command-line words, for the worker process that does it, and back. `fields` is a tuple of pointers to the job's
+// members, in the order of the words: texts, numbers, flags, and enumerations with names (cli/support/names.hpp).
 #pragma once
+#include <algorithm>
 #include <concepts>
-#include <cstdint>
 #include <stdexcept>
 #include <string>
+#include <tuple>
 #include <type_traits>
 #include <vector>
 
+#include "cli/support/names.hpp"
+
 namespace freehold::cli {
 
-[[nodiscard]] inline std::string word_of(const std::string& text) { return text; }
-[[nodiscard]] inline std::string word_of(bool flag) { return flag ? "1" : "0"; }
-[[nodiscard]] std::string word_of(std::unsigned_integral auto number) { return std::to_string(number); }
-// An enumerator that has a name_of().
 template <class T>
-  requires std::is_enum_v<T>
-[[nodiscard]] std::string word_of(T value) {
-  return std::string(name_of(value));
+[[nodiscard]] std::string word_of(const T& value) {
+  if constexpr (std::is_enum_v<T>) return std::string(name_of(value));
+  if constexpr (std::integral<T>) return std::to_string(value);
+  if constexpr (std::same_as<T, std::string>) return value;
 }
 
-template <class... Fields>
-[[nodiscard]] std::vector<std::string> job_words(const Fields&... fields) {
-  return {word_of(fields)...};
+template <class T>
+void read_word(const std::string& word, T& value) {
+  if constexpr (std::same_as<T, std::string>) value = word;
+  if constexpr (std::integral<T>) value = static_cast<T>(std::stoull(word));
+  if constexpr (std::is_enum_v<T>) {
+    const auto& all = names_of(value);
+    const auto found = std::ranges::find(all, word, [](T one) { return name_of(one); });
+    if (found == all.end()) throw std::runtime_error("the worker does not know a word of its job");
+    value = *found;
+  }
 }
 
-// Reads the words in their order. Every function throws std::runtime_error or another std::exception on a word that it does
-// not understand; only a person who starts a worker by hand sees that.
-class JobWords {
- public:
-  // `command` is the worker's, "pools-worker"; a job of it has `count` words.
-  JobWords(const char* command, const std::vector<std::string>& words, std::size_t count)
-      : command_(command), words_(words) {
-    if (words.size() != count) throw std::runtime_error(std::string(command) + " is started by the freehold command");
-  }
-  const std::string& text() { return words_.at(next_++); }
-  std::uint32_t number() { return static_cast<std::uint32_t>(std::stoul(text())); }
-  std::uint64_t large_number() { return std::stoull(text()); }
-  bool flag() { return text() == "1"; }
-  // find(name) -> std::optional of the value.
-  auto named(auto find) {
-    const auto value = find(text());
-    if (!value) throw std::runtime_error(std::string(command_) + " does not know a word of its job");
-    return *value;
-  }
+template <class Job, class... Fields>
+[[nodiscard]] std::vector<std::string> words_of(const Job& job, const std::tuple<Fields...>& fields) {
+  return std::apply([&](auto... field) { return std::vector<std::string>{word_of(job.*field)...}; }, fields);
+}
 
- private:
-  const char* command_;
-  const std::vector<std::string>& words_;
-  std::size_t next_ = 0;
-};
+// Throws std::exception on words that are no job; only a person who starts a worker by hand sees that. `command` is the
+// worker's, "pools-worker".
+template <class Job, class... Fields>
+[[nodiscard]] Job job_of_words(const char* command, const std::vector<std::string>& words,
+                               const std::tuple<Fields...>& fields) {
+  if (words.size() != sizeof...(Fields)) throw std::runtime_error(std::string(command) + " is started by the freehold command");
+  Job job;
+  auto word = words.begin();
+  std::apply([&](auto... field) { (read_word(*word++, job.*field), ...); }, fields);
+  return job;
+}
 
 }  // namespace freehold::cli

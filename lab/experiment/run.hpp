@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Carries an experiment out: measures every cell once in each set, and keeps what it has when the user interrupts it.
 //
-// A subcommand gives its cells, an order, a measurement and a description for the progress line; this header holds the
+// A subcommand gives its cells, a measurement and a description for the progress line; this header holds the
 // loop. A cell that failed once is not measured again, because it would fail again, perhaps only at its time limit.
 #pragma once
 #include <algorithm>
@@ -13,6 +13,7 @@
 
 #include "cli/support/progress.hpp"
 #include "lab/experiment/measure.hpp"
+#include "lab/experiment/order.hpp"
 #include "lab/experiment/series.hpp"
 
 namespace freehold::cli {
@@ -31,14 +32,15 @@ template <class Report, class Cell, class Sample>
   return true;
 }
 
-// order(set) -> the indices of `series` in the order of this set; describe(cell) -> text for the progress line;
-// measure(series) -> Measured<Report>; sample_of(report) -> Sample. Returns false as soon as a measurement is interrupted.
+// Every set has an order of its own, in which cells with the same group() follow each other. describe(cell) -> text for the
+// progress line; measure(series) -> Measured<Report>; sample_of(report) -> Sample. Returns false as soon as a measurement is
+// interrupted.
 template <class Cell, class Sample>
 [[nodiscard]] bool measure_sets(std::uint32_t sets, std::vector<CellSeries<Cell, Sample>>& series, Progress& progress,
-                                auto order, auto describe, auto measure, auto sample_of) {
+                                auto describe, auto measure, auto sample_of) {
   std::size_t done = 0;
   for (std::uint32_t set = 0; set < sets; ++set) {
-    for (const std::size_t i : order(set)) {
+    for (const std::size_t i : shuffled_groups(series.size(), set, [&](std::size_t at) { return series[at].cell.group(); })) {
       progress.show(done++, series.size() * sets, describe(series[i].cell));
       if (!series[i].failure.empty()) continue;
       if (!keep(measure(series[i]), series[i], set, sample_of)) return false;

@@ -16,6 +16,8 @@ enum class Kind : std::uint8_t {
   kUnlocked,  // of either, for one thread at a time
   kBaseline,  // not a pool: the cost of the least work that any pool must do
 };
+inline constexpr Names<Kind, 4> kKinds{{"strategy", "library", "unlocked", "baseline"}};
+[[nodiscard]] constexpr const auto& names_of(Kind) { return kKinds; }
 
 struct Candidate {
   std::string name;

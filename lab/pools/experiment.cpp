@@ -3,11 +3,22 @@
 
 #include <fmt/format.h>
 
+#include <stdexcept>
+
+#include "lab/experiment/candidates.hpp"
+#include "lab/experiment/job_words.hpp"
 #include "lab/experiment/run.hpp"
-#include "lab/pools/worker.hpp"
 
 namespace freehold::cli::pools {
 namespace {
+
+Measured<Report> measure(const Job& job, Interrupts& interrupts) {
+  // Preparing a pool takes longer than the test itself, and a thread looks at the clock only between blocks of operations.
+  const std::chrono::seconds limit(60 + 50 * job.milliseconds / 1000);
+  return measure_in_worker<Report>(
+      kWorkerCommand, words_of(job, kJobFields), "", limit, interrupts,
+      [](const Report& report) { return report.group.correct == 1 ? "" : "two threads held the same slot"; });
+}
 
 Sample sample_of(const Report& report) {
   return {.elapsed_ns = report.group.elapsed_ns,
@@ -21,14 +32,13 @@ Sample sample_of(const Report& report) {
 
 bool measure_all(Results& results, Interrupts& interrupts, Progress& progress) {
   const Settings& settings = results.settings;
-  const std::vector<Cell> cells = cells_of(settings);
   const auto describe = [&](const Cell& cell) {
     const std::string shards = cell.shards == 0 ? "" : fmt::format(" × {}", cell.shards);
     return fmt::format("{}, {}{}{}", text_of(cell.row), settings.pools[cell.pool]->name, shards,
                        cell.counted ? ", counted" : "");
   };
   return measure_sets(
-      settings.repeat, results.series, progress, [&](std::uint32_t set) { return order_of(cells, set); }, describe,
+      settings.repeat, results.series, progress, describe,
       [&](const Series& series) { return measure(job_of(settings, series.cell), interrupts); }, sample_of);
 }
 
@@ -39,6 +49,15 @@ bool simulate_all(Results& results, Interrupts& interrupts, Progress& progress) 
 }
 
 }  // namespace
+
+int worker_main(const std::vector<std::string>& arguments) {
+  return run_as_worker([&] {
+    const Job job = job_of_words<Job>(kWorkerCommand, arguments, kJobFields);
+    const Candidate* const candidate = find_by_name(candidates(), job.pool);
+    if (candidate == nullptr) throw std::runtime_error("no such pool");
+    return candidate->run(job);
+  });
+}
 
 Results run_experiment(const Settings& settings, Interrupts& interrupts, Progress& progress) {
   Results results;

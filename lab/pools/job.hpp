@@ -2,12 +2,9 @@
 // One measurement of `freehold pools`: Job describes it, Report has its result. It runs in a fresh process (`freehold
 // pools-worker`, the same executable) on one pool. The Job travels as command-line words, the Report as bytes.
 #pragma once
-#include <array>
 #include <cstdint>
-#include <optional>
 #include <string>
-#include <string_view>
-#include <vector>
+#include <tuple>
 
 #include "cli/support/worker_group.hpp"
 
@@ -16,16 +13,14 @@ namespace freehold::cli::pools {
 // Article 2's tests 1 to 3, then patterns of today's programs: slots released in random order, slots handed from producer to
 // consumer, and the bare acquire/release pair. kCrc is article 1's experiment.
 enum class Trial : std::uint8_t { kShort, kLong, kSingle, kRandom, kRing, kPair, kCrc };
-inline constexpr std::array kTests{Trial::kShort, Trial::kLong, Trial::kSingle, Trial::kRandom,
-                                   Trial::kRing,  Trial::kPair, Trial::kCrc};
+inline constexpr Names<Trial, 7> kTests{{"short", "long", "single", "random", "ring", "pair", "crc"}};
+[[nodiscard]] constexpr const auto& names_of(Trial) { return kTests; }
 // The state of the pool when a test begins.
 enum class Context : std::uint8_t { kFresh, kPolluted, kHalfUsed, kAlmostFull };
-inline constexpr std::array kContexts{Context::kFresh, Context::kPolluted, Context::kHalfUsed, Context::kAlmostFull};
+inline constexpr Names<Context, 4> kContexts{{"fresh", "polluted", "half", "full"}};
+[[nodiscard]] constexpr const auto& names_of(Context) { return kContexts; }
+using cli::name_of;
 
-[[nodiscard]] std::string_view name_of(Trial test);
-[[nodiscard]] std::string_view name_of(Context context);
-[[nodiscard]] std::optional<Trial> test_of(std::string_view name);
-[[nodiscard]] std::optional<Context> context_of(std::string_view name);
 // These run on one thread, whatever --threads says.
 [[nodiscard]] constexpr bool is_single_threaded(Trial test) { return test == Trial::kSingle || test == Trial::kPair; }
 // These run in every context, the others in a fresh pool only.
@@ -61,8 +56,7 @@ struct Report {
 
 inline constexpr const char* kWorkerCommand = "pools-worker";
 
-[[nodiscard]] std::vector<std::string> words_of(const Job& job);
-// The inverse. Throws std::exception.
-[[nodiscard]] Job job_of(const std::vector<std::string>& words);
+inline constexpr std::tuple kJobFields{&Job::pool,       &Job::test,         &Job::context, &Job::threads, &Job::operations,
+                                       &Job::slot_bytes, &Job::milliseconds, &Job::reads,   &Job::shards,  &Job::counted};
 
 }  // namespace freehold::cli::pools

@@ -4,10 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <tuple>
 
 #include "lab/experiment/candidates.hpp"
-#include "lab/experiment/order.hpp"
 
 namespace freehold::cli::pools {
 namespace {
@@ -62,12 +60,6 @@ std::vector<Cell> cells_of(const Settings& settings) {
     }
   }
   return cells;
-}
-
-std::vector<std::size_t> order_of(const std::vector<Cell>& cells, std::uint32_t set) {
-  return shuffled_groups(cells.size(), set, [&](std::size_t i) {
-    return std::tuple(cells[i].row.test, cells[i].row.context, cells[i].row.threads);
-  });
 }
 
 Job job_of(const Settings& settings, const Cell& cell) {

@@ -2,6 +2,7 @@
 // The plan of `freehold pools`: its rows, cells and their order. Every set measures each cell once, in an order of its own.
 // The pools of a row follow each other, so that a disturbance of the machine falls on all of them.
 #pragma once
+#include <compare>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -34,7 +35,7 @@ struct Row {
   Context context = Context::kFresh;
   std::uint32_t threads = 1;
 
-  friend bool operator==(const Row&, const Row&) = default;
+  friend auto operator<=>(const Row&, const Row&) = default;
 };
 
 // One cell of the tables: measured once in every set.
@@ -44,6 +45,7 @@ struct Cell {
   std::uint32_t shards = 0;  // of a distributed pool in article 1's experiment; 0: the default
   bool counted = false;
 
+  [[nodiscard]] Row group() const { return row; }
   friend bool operator==(const Cell&, const Cell&) = default;
 };
 
@@ -57,9 +59,6 @@ struct Cell {
 [[nodiscard]] std::vector<std::uint32_t> shards_of(const Settings& settings, const Row& row, const Candidate& candidate);
 // Every cell of the experiments. A candidate that does not take part in a row has no cell there.
 [[nodiscard]] std::vector<Cell> cells_of(const Settings& settings);
-// Indices into cells_of(settings), in the order in which set number `set` measures them: rows in random order, within a row
-// the pools in random order.
-[[nodiscard]] std::vector<std::size_t> order_of(const std::vector<Cell>& cells, std::uint32_t set);
 [[nodiscard]] Job job_of(const Settings& settings, const Cell& cell);
 
 }  // namespace freehold::cli::pools

@@ -1,25 +1,14 @@
 // SPDX-License-Identifier: MIT
-#include "lab/pools/results_json.hpp"
-
 #include <nlohmann/json.hpp>
 
 #include "cli/report/json.hpp"
-#include "lab/pools/page.hpp"
-#include "lab/pools/table.hpp"
+#include "cli/report/page.hpp"
+#include "lab/experiment/assets.hpp"
+#include "lab/pools/experiment.hpp"
 
 namespace freehold::cli::pools {
 namespace {
 using nlohmann::ordered_json;
-
-std::string_view name_of_kind(Kind kind) {
-  switch (kind) {
-    case Kind::kStrategy: return "strategy";
-    case Kind::kLibrary: return "library";
-    case Kind::kUnlocked: return "unlocked";
-    case Kind::kBaseline: return "baseline";
-  }
-  __builtin_unreachable();
-}
 
 ordered_json row_json(const Row& row) {
   return {{"text", text_of(row)}, {"test", name_of(row.test)}, {"context", name_of(row.context)}, {"threads", row.threads}};
@@ -67,7 +56,7 @@ ordered_json settings_json(const Settings& settings) {
   ordered_json pools = list_json(settings.pools, [](const Candidate* pool) -> ordered_json {
     return {{"name", pool->name},
             {"source", pool->source},
-            {"kind", name_of_kind(pool->kind)},
+            {"kind", name_of(pool->kind)},
             {"distributed", pool->distributed}};
   });
   return {{"pools", std::move(pools)},
@@ -102,6 +91,15 @@ ordered_json results_json(const Results& results) {
                {"notes", notes_of(results)},
                {"series", list_json(results.series, [&](const Series& series) { return series_json(results, series); })}});
   return json;
+}
+
+std::string page_of(const ordered_json& results) {
+  return cli::page_of({.title = "Freehold: the pools",
+                       .brand = "Freehold · pools of fixed-size slots",
+                       .question = "Which pool is the fastest, and where?",
+                       .sections = assets::pools_html,
+                       .script = assets::pools_js},
+                      results);
 }
 
 bool write_results(const ResultFiles& files, const Results& results) {

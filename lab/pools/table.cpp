@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: MIT
-#include "lab/pools/table.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,7 +7,7 @@
 
 #include "cli/report/text.hpp"
 #include "cli/report/text_writer.hpp"
-#include "cli/support/failure.hpp"
+#include "lab/pools/experiment.hpp"
 
 namespace freehold::cli::pools {
 namespace {

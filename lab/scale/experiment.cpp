@@ -75,10 +75,9 @@ class Experiment {
   }
 
   bool measure_all() {
-    const std::vector<Cell> cells = cells_of(settings());
     const auto subject_of = [this](const Cell& cell) -> const Subject& { return settings().subjects[cell.subject]; };
     return measure_sets(
-        settings().repeat, results_.series, progress_, [&](std::uint32_t set) { return order_of(cells, set); },
+        settings().repeat, results_.series, progress_,
         [&](const Cell& cell) {
           return fmt::format("{}, {} {}, {}", name_of(cell.test), cell.workers, name_of(cell.mode), subject_of(cell).name);
         },

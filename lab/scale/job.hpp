@@ -4,10 +4,8 @@
 #pragma once
 #include <array>
 #include <cstdint>
-#include <optional>
-#include <string>
 #include <string_view>
-#include <vector>
+#include <tuple>
 
 #include "cli/support/worker_group.hpp"
 
@@ -16,8 +14,9 @@ namespace freehold::cli::scale {
 // The scaling article's four workloads; the second one with a heap for each list; a component with one lock inside; the
 // thread-local article's two tests.
 enum class Workload : std::uint8_t { kCompute, kAllocate, kMixed, kMemory, kObject, kLocked, kIsolation, kHandover };
-inline constexpr std::array kWorkloads{Workload::kCompute, Workload::kAllocate, Workload::kMixed,     Workload::kMemory,
-                                       Workload::kObject,  Workload::kLocked,   Workload::kIsolation, Workload::kHandover};
+inline constexpr Names<Workload, 8> kWorkloads{
+    {"compute", "allocate", "mixed", "memory", "object", "locked", "isolation", "handover"}};
+[[nodiscard]] constexpr const auto& names_of(Workload) { return kWorkloads; }
 // The default; and the default with a pool of processes.
 inline constexpr std::array kUsualWorkloads{Workload::kCompute, Workload::kAllocate,  Workload::kMixed,
                                             Workload::kMemory,  Workload::kIsolation, Workload::kHandover};
@@ -25,12 +24,9 @@ inline constexpr std::array kPoolWorkloads{Workload::kCompute, Workload::kAlloca
 // The allocator of the thread-local article's tests: the process's malloc, which may be a preloaded library, or the
 // article's allocator over the process's malloc. That exists as published, and with batched remote frees in either list.
 enum class Source : std::uint8_t { kMalloc, kOwnerArticle, kOwnerMutex, kOwnerLockFree };
-inline constexpr std::array kSources{Source::kMalloc, Source::kOwnerArticle, Source::kOwnerMutex, Source::kOwnerLockFree};
-
-[[nodiscard]] std::string_view name_of(Workload test);
-[[nodiscard]] std::string_view name_of(Source source);
-[[nodiscard]] std::optional<Workload> workload_of(std::string_view name);
-[[nodiscard]] std::optional<Source> source_of(std::string_view name);
+inline constexpr Names<Source, 4> kSources{{"malloc", "owner-article", "owner-mutex", "owner-lock-free"}};
+[[nodiscard]] constexpr const auto& names_of(Source) { return kSources; }
+using cli::name_of;
 
 // The first six run as threads and as processes; the two tests of the thread-local article are about threads.
 [[nodiscard]] constexpr bool runs_as_processes(Workload test) { return test <= Workload::kLocked; }
@@ -68,8 +64,7 @@ struct Report {
 
 inline constexpr const char* kWorkerCommand = "scale-worker";
 
-[[nodiscard]] std::vector<std::string> words_of(const Job& job);
-// The inverse. Throws std::exception.
-[[nodiscard]] Job job_of(const std::vector<std::string>& words);
+inline constexpr std::tuple kJobFields{&Job::test,       &Job::mode,  &Job::source, &Job::workers,
+                                       &Job::iterations, &Job::units, &Job::one_cpu};
 
 }  // namespace freehold::cli::scale

@@ -4,12 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <tuple>
-#include <utility>
 
 #include "cli/support/arguments.hpp"
 #include "cli/support/failure.hpp"
-#include "lab/experiment/order.hpp"
 
 namespace freehold::cli::scale {
 namespace {
@@ -28,11 +25,6 @@ void add_cells(std::vector<Cell>& cells, const Settings& settings, Workload test
 std::vector<std::uint32_t> parse_workers(const std::string& text) {
   return parse_numbers("--workers", text, 1, kMostWorkers, {1});
 }
-
-std::vector<Workload> parse_tests(const std::string& text) {
-  return parse_names<Workload>("--tests", text, kWorkloads, workload_of);
-}
-std::vector<Mode> parse_modes(const std::string& text) { return parse_names<Mode>("--mode", text, kModes, mode_of); }
 
 std::vector<Subject> subjects_of(const std::vector<Allocator>& allocators) {
   std::vector<Subject> subjects;
@@ -70,12 +62,6 @@ std::vector<Cell> cells_of(const Settings& settings) {
     if (threads && !runs_as_processes(test)) add_cells(cells, settings, test, Mode::kThreads);
   }
   return cells;
-}
-
-std::vector<std::size_t> order_of(const std::vector<Cell>& cells, std::uint32_t set) {
-  // Cells that differ in the subject alone form a group.
-  return shuffled_groups(cells.size(), set,
-                         [&](std::size_t i) { return std::tuple(cells[i].test, cells[i].mode, cells[i].workers); });
 }
 
 }  // namespace freehold::cli::scale

@@ -4,6 +4,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "cli/support/library.hpp"
@@ -36,14 +37,12 @@ struct Cell {
   std::size_t subject = 0;
   std::uint32_t workers = 1;
 
+  [[nodiscard]] std::tuple<Workload, Mode, std::uint32_t> group() const { return {test, mode, workers}; }
   friend bool operator==(const Cell&, const Cell&) = default;
 };
 
 // "1,2,6" -> sorted, each once, and 1 in any case: everything is normalised to one worker. Throws Failure.
 [[nodiscard]] std::vector<std::uint32_t> parse_workers(const std::string& text);
-// "compute,memory" and "threads". Throws Failure.
-[[nodiscard]] std::vector<Workload> parse_tests(const std::string& text);
-[[nodiscard]] std::vector<Mode> parse_modes(const std::string& text);
 // The allocators, then the thread-local article's three. Throws Failure if two have the same name.
 [[nodiscard]] std::vector<Subject> subjects_of(const std::vector<Allocator>& allocators);
 
@@ -51,7 +50,5 @@ struct Cell {
 [[nodiscard]] std::vector<std::uint32_t> workers_of(const Settings& settings, Workload test);
 // Every cell of the experiment, in the order of the tables.
 [[nodiscard]] std::vector<Cell> cells_of(const Settings& settings);
-// Indices into cells_of(settings), in the order in which set number `set` measures them.
-[[nodiscard]] std::vector<std::size_t> order_of(const std::vector<Cell>& cells, std::uint32_t set);
 
 }  // namespace freehold::cli::scale

@@ -207,11 +207,6 @@ void note_busy_machine(const Results& results, std::vector<std::string>& notes) 
 
 }  // namespace
 
-std::string_view name_of(Outcome outcome) {
-  constexpr std::string_view kNames[] = {"not measured", "reproduced", "refuted", "undecided"};
-  return kNames[static_cast<std::size_t>(outcome)];
-}
-
 Outcome decide(const std::vector<double>& ratios, double threshold, bool below_reproduces) {
   const double doubt = ratios.size() == 1 ? kOneSet : 1;
   const double least = std::ranges::min(ratios) / doubt, greatest = std::ranges::max(ratios) * doubt;

@@ -18,7 +18,8 @@
 namespace freehold::cli::scale {
 
 enum class Outcome : std::uint8_t { kNotMeasured, kReproduced, kRefuted, kUndecided };
-[[nodiscard]] std::string_view name_of(Outcome outcome);
+inline constexpr Names<Outcome, 4> kOutcomes{{"not measured", "reproduced", "refuted", "undecided"}};
+[[nodiscard]] constexpr const auto& names_of(Outcome) { return kOutcomes; }
 
 // A workload scales like another if it reaches this much of the other's speed.
 inline constexpr double kScales = 0.80;         // of the compute workload

@@ -9,6 +9,7 @@
 
 #include "cli/support/library.hpp"
 #include "freehold/thread_alloc/owner_pages_heap.hpp"
+#include "lab/experiment/job_words.hpp"
 #include "lab/scale/block_tests.hpp"
 #include "lab/scale/via_pool.hpp"
 #include "lab/scale/workloads.hpp"
@@ -71,7 +72,7 @@ Body body_of(const Job& job) {
 
 int worker_main(const std::vector<std::string>& arguments) {
   return run_as_worker([&] {
-    const Job job = job_of(arguments);
+    const Job job = job_of_words<Job>(kWorkerCommand, arguments, kJobFields);
     if (job.one_cpu) stay_on_this_cpu();
     Report report;
     note_malloc_library(report.malloc_library);
@@ -89,7 +90,7 @@ Measured<Report> measure(const Job& job, const std::string& library, std::uint32
     if (why.empty() && report.group.correct != 1) why = "the workers computed wrong results: their memory was damaged";
     return why;
   };
-  return measure_in_worker<Report>(kWorkerCommand, words_of(job), library, limit_of(milliseconds), interrupts, complaint);
+  return measure_in_worker<Report>(kWorkerCommand, words_of(job, kJobFields), library, limit_of(milliseconds), interrupts, complaint);
 }
 
 }  // namespace freehold::cli::scale

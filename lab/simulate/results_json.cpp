@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: MIT
-#include "lab/simulate/results_json.hpp"
-
 #include <nlohmann/json.hpp>
 
 #include "cli/report/json.hpp"
-#include "lab/simulate/table.hpp"
+#include "lab/simulate/simulation.hpp"
 
 namespace freehold::cli::simulate {
 namespace {

@@ -4,6 +4,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 
 #include "cli/support/interrupts.hpp"
 #include "cli/support/progress.hpp"
+#include "lab/experiment/result_files.hpp"
 #include "lab/experiment/series.hpp"
 #include "sim/engine/whole_engine.hpp"
 
@@ -61,5 +63,12 @@ inline constexpr double kFlatSlack = 0.1;  // misses per pair
 
 // Ends early at an interrupt, between two counts.
 [[nodiscard]] Results run(const Settings& settings, Interrupts& interrupts, Progress& progress);
+
+// docs/simulate.md lists the fields.
+[[nodiscard]] nlohmann::ordered_json results_json(const Results& results);
+// For a terminal: coherence misses and lock hand-overs per pair, by cores, and the places of the misses.
+[[nodiscard]] std::string table_of(const Results& results);
+// Writes the JSON into `files`, and the table to standard output. Returns true: a simulation cannot fail.
+[[nodiscard]] bool write_results(const ResultFiles& files, const Results& results);
 
 }  // namespace freehold::cli::simulate

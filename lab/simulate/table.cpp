@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: MIT
-#include "lab/simulate/table.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -15,6 +15,8 @@ enum class Kind : std::uint8_t {
   kLibrary,   // of another library
   kBaseline,  // no timers, only the cost of the memory that any structure has for each; in rearm only
 };
+inline constexpr Names<Kind, 3> kKinds{{"ours", "library", "baseline"}};
+[[nodiscard]] constexpr const auto& names_of(Kind) { return kKinds; }
 
 struct Candidate {
   std::string name;

@@ -4,6 +4,7 @@
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <vector>
 
 #include "cli/support/interrupts.hpp"
 #include "cli/support/progress.hpp"
@@ -13,6 +14,9 @@
 namespace freehold::cli::timers {
 
 [[nodiscard]] Results run_experiment(const Settings& settings, Interrupts& interrupts, Progress& progress);
+// In the process of one measurement: does the job and sends the Report. `arguments` are the words behind kWorkerCommand.
+// Returns the exit code.
+int worker_main(const std::vector<std::string>& arguments);
 
 [[nodiscard]] nlohmann::ordered_json results_json(const Results& results);
 // `results` is made by results_json().

@@ -4,9 +4,8 @@
 #pragma once
 #include <array>
 #include <cstdint>
-#include <optional>
 #include <string>
-#include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "cli/support/worker_group.hpp"
@@ -18,23 +17,23 @@ namespace freehold::cli::timers {
 // process, page faults included; the next three repeat it in a heap that has been used. kRearm: N timers are armed; the test
 // cancels one of them at random and sets it again, over and over. kShared: several threads do that in one structure.
 enum class Trial : std::uint8_t { kFreshRandom, kFreshAscending, kRandom, kAscending, kCancel, kRearm, kShared };
-inline constexpr std::array kTests{Trial::kFreshRandom, Trial::kFreshAscending, Trial::kRandom, Trial::kAscending,
-                                   Trial::kCancel,      Trial::kRearm,          Trial::kShared};
+inline constexpr Names<Trial, 7> kTests{
+    {"fresh-random", "fresh-ascending", "random", "ascending", "cancel", "rearm", "shared"}};
+[[nodiscard]] constexpr const auto& names_of(Trial) { return kTests; }
 [[nodiscard]] constexpr bool is_fresh(Trial test) { return test <= Trial::kFreshAscending; }
 // Timers are created and destroyed all the time; in the other tests they stay.
 [[nodiscard]] constexpr bool is_life(Trial test) { return test <= Trial::kCancel; }
 // The work of other threads during the test: there are no others; they touch their own memory; they allocate and free.
 enum class Load : std::uint8_t { kAlone, kBusy, kHeap };
-inline constexpr std::array kLoads{Load::kAlone, Load::kBusy, Load::kHeap};
+inline constexpr Names<Load, 3> kLoads{{"alone", "busy", "heap"}};
+[[nodiscard]] constexpr const auto& names_of(Load) { return kLoads; }
 // The parts of a test that are timed. kAll: their sum, per timer.
 enum class Phase : std::uint8_t { kCreate, kSet, kCancel, kHandle, kRearm, kAll };
 inline constexpr std::size_t kPhases = 5;  // without kAll
+inline constexpr Names<Phase, kPhases + 1> kPhaseNames{{"create", "set", "cancel", "handle", "set-then-cancel", "all"}};
+[[nodiscard]] constexpr const auto& names_of(Phase) { return kPhaseNames; }
+using cli::name_of;
 
-[[nodiscard]] std::string_view name_of(Trial test);
-[[nodiscard]] std::string_view name_of(Load load);
-[[nodiscard]] std::string_view name_of(Phase phase);
-[[nodiscard]] std::optional<Trial> test_of(std::string_view name);
-[[nodiscard]] std::optional<Load> load_of(std::string_view name);
 // In their order; kAll at the end if there are several.
 [[nodiscard]] const std::vector<Phase>& phases_of(Trial test);
 
@@ -72,8 +71,7 @@ struct Report {
 
 inline constexpr const char* kWorkerCommand = "timers-worker";
 
-[[nodiscard]] std::vector<std::string> words_of(const Job& job);
-// The inverse. Throws std::exception.
-[[nodiscard]] Job job_of(const std::vector<std::string>& words);
+inline constexpr std::tuple kJobFields{&Job::structure, &Job::test,       &Job::load,        &Job::timers,
+                                       &Job::users,     &Job::background, &Job::milliseconds};
 
 }  // namespace freehold::cli::timers

@@ -3,11 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <tuple>
-
 #include "lab/experiment/candidates.hpp"
-#include "lab/experiment/order.hpp"
 
 namespace freehold::cli::timers {
 
@@ -51,12 +47,6 @@ std::vector<Cell> cells_of(const Settings& settings) {
     }
   }
   return cells;
-}
-
-std::vector<std::size_t> order_of(const std::vector<Cell>& cells, std::uint32_t set) {
-  return shuffled_groups(cells.size(), set, [&](std::size_t i) {
-    return std::tuple(cells[i].row.test, cells[i].row.timers, cells[i].row.users);
-  });
 }
 
 Job job_of(const Settings& settings, const Cell& cell) {

@@ -2,6 +2,7 @@
 // The plan of `freehold timers`: its rows, cells and their order. Every set measures each cell once, in an order of its own.
 // The structures of a row, under every load, follow each other, so that a disturbance of the machine falls on all of them.
 #pragma once
+#include <compare>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -32,7 +33,7 @@ struct Row {
   std::uint32_t timers = 0;
   std::uint32_t users = 1;
 
-  friend bool operator==(const Row&, const Row&) = default;
+  friend auto operator<=>(const Row&, const Row&) = default;
 };
 
 // Measured once in every set.
@@ -41,6 +42,7 @@ struct Cell {
   Load load = Load::kAlone;
   std::size_t structure = 0;  // of Settings::structures
 
+  [[nodiscard]] Row group() const { return row; }
   friend bool operator==(const Cell&, const Cell&) = default;
 };
 
@@ -52,8 +54,6 @@ struct Cell {
 [[nodiscard]] std::vector<Row> rows_of(const Settings& settings);
 // Every cell of the experiment. A structure that does not take part in a row has no cell there.
 [[nodiscard]] std::vector<Cell> cells_of(const Settings& settings);
-// Indices into cells_of(settings), in the order in which set number `set` measures them.
-[[nodiscard]] std::vector<std::size_t> order_of(const std::vector<Cell>& cells, std::uint32_t set);
 [[nodiscard]] Job job_of(const Settings& settings, const Cell& cell);
 
 }  // namespace freehold::cli::timers

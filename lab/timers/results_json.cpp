@@ -11,11 +11,6 @@ namespace freehold::cli::timers {
 namespace {
 using nlohmann::ordered_json;
 
-std::string_view name_of_kind(Kind kind) {
-  constexpr std::string_view kNames[] = {"ours", "library", "baseline"};
-  return kNames[static_cast<std::size_t>(kind)];
-}
-
 ordered_json sample_json(const std::optional<Sample>& sample, Trial test) {
   if (!sample) return nullptr;
   ordered_json json{{"background_operations", sample->background_operations}, {"peak_rss_bytes", sample->peak_rss_bytes}};
@@ -75,7 +70,7 @@ ordered_json targets_json(const Results& results) {
 
 ordered_json settings_json(const Settings& settings) {
   ordered_json structures = list_json(settings.structures, [](const Candidate* one) -> ordered_json {
-    return {{"name", one->name}, {"source", one->source}, {"kind", name_of_kind(one->kind)}};
+    return {{"name", one->name}, {"source", one->source}, {"kind", name_of(one->kind)}};
   });
   return {{"structures", std::move(structures)},
           {"tests", names_json(settings.tests)},

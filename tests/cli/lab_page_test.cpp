@@ -2,10 +2,8 @@
 // The pages of the experiments in a browser: each draws everything, complains about nothing, fetches nothing.
 #include <nlohmann/json.hpp>
 
-#include "lab/articles/page.hpp"
-#include "lab/articles/results_json.hpp"
-#include "lab/pools/page.hpp"
-#include "lab/pools/results_json.hpp"
+#include "lab/articles/findings.hpp"
+#include "lab/pools/experiment.hpp"
 #include "lab/scale/experiment.hpp"
 #include "lab/timers/experiment.hpp"
 #include "tests/cli/page_fixture.hpp"

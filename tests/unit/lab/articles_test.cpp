@@ -6,9 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lab/articles/findings.hpp"
-#include "lab/articles/results_json.hpp"
 #include "lab/articles/sets.hpp"
-#include "lab/articles/table.hpp"
 #include "tests/support/test.hpp"
 #include "tests/unit/lab/articles_support.hpp"
 
