@@ -29,14 +29,14 @@
 
 namespace freehold::pool {
 
-/// An acquire that finds its shard empty returns null, though other shards may have slots.
+// An acquire that finds its shard empty returns null, though other shards may have slots.
 struct Fail {
-  /// Whether acquire looks at the other shards.
+  // Whether acquire looks at the other shards.
   static constexpr bool kAsksNeighbours = false;
 };
-/// An acquire that finds its shard empty looks at the others in turn.
+// An acquire that finds its shard empty looks at the others in turn.
 struct TakeFromNeighbour {
-  /// Whether acquire looks at the other shards.
+  // Whether acquire looks at the other shards.
   static constexpr bool kAsksNeighbours = true;
 };
 
@@ -46,20 +46,14 @@ struct TakeFromNeighbour {
   return static_cast<unsigned>(std::min<std::size_t>(shape.shards != 0 ? shape.shards : cpus, shape.slots));
 }
 
-/// Several pools as one: acquire turns to the shard that the spread names, release to the slot's home shard.
-/// @tparam P           the pool of a shard; takes its slots' memory from PoolShape::memory
-/// @tparam S           which shard an acquire turns to
-/// @tparam WhenEmpty   Fail or TakeFromNeighbour
-/// @tparam Contention  counts the operations; the shards count their own retries and waits
-/// @tparam O           memory orders of the search through all shards
-/// Threads: any.
+// Several pools as one: acquire turns to the shard that the spread names, release to the slot's home shard.
+// Threads: any.
 template <SlotPool P, Spread S, class WhenEmpty = TakeFromNeighbour, class Contention = sync::IgnoreContention,
           ShortageOrders O = ShortageOrders{}>
 class Distributed {
  public:
-  /// A pool of `shape.slots` slots in `shape.shards` shards (0: one for each usable CPU).
-  /// @param shape  number, size and alignment of the slots; number of shards
-  /// Errors: std::bad_alloc.
+  // A pool of `shape.slots` slots in `shape.shards` shards (0: one for each usable CPU).
+  // Errors: std::bad_alloc.
   explicit Distributed(const PoolShape& shape)
       : count_(shards_of(shape)),
         part_shift_(shift_of(shape, count_)),
@@ -76,7 +70,7 @@ class Distributed {
     }
   }
 
-  /// A free slot; null: WhenEmpty says when.
+  // A free slot; null: WhenEmpty says when.
   [[nodiscard]] void* acquire() noexcept {
     contention_.operated();
     const unsigned home = S::shard(count_);
@@ -87,20 +81,16 @@ class Distributed {
     return shortage_.search(static_cast<void*>(nullptr), [&] { return take_from(home); });
   }
 
-  /// Takes a slot back, into the shard that it came from.
-  /// @param slot  what acquire() of this pool returned
   void release(void* slot) noexcept {
     contention_.operated();
     shards_[home_of(slot)].release(slot);
     if constexpr (WhenEmpty::kAsksNeighbours) shortage_.released();
   }
 
-  /// The slots of all shards.
   [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
-  /// The number of shards.
   [[nodiscard]] unsigned shards() const noexcept { return count_; }
 
-  /// The shards' retries and waits; operations as the callers see them, not the shards that a search asked.
+  // The shards' retries and waits; operations as the callers see them, not the shards that a search asked.
   [[nodiscard]] sync::Contention contention() const noexcept {
     sync::Contention sum;
     for (unsigned i = 0; i < count_; ++i) sum += shards_[i].contention();

@@ -43,8 +43,7 @@
 
 namespace freehold::pool {
 
-/// A descriptor of a pool, as the head of this file describes it.
-/// @tparam S  the descriptor
+// A descriptor of a pool, as the head of this file describes it.
 template <class S>
 concept PoolStrategy = requires {
   { S::kName } -> std::convertible_to<std::string_view>;
@@ -68,15 +67,14 @@ template <class S>
   return true;
 }
 
-/// A list of strategies.
-/// @tparam S  the strategies
+// A list of strategies.
 template <PoolStrategy... S>
 struct StrategyList {
-  /// How many there are.
+  // How many there are.
   static constexpr std::size_t kCount = sizeof...(S);
 };
 
-/// Every strategy, in the order of the tables.
+// Every strategy, in the order of the tables.
 using Strategies = StrategyList<Best,                //
                                 SystemNew,           //
                                 LockFreeFlags,       //
@@ -94,14 +92,12 @@ using Strategies = StrategyList<Best,                //
                                 Magazines            //
                                 >;
 
-/// Calls `f.template operator()<S>()` for every strategy S of a list, in its order.
-/// @param f  what is called
+// Calls `f.template operator()<S>()` for every strategy S of a list, in its order.
 template <class F, PoolStrategy... S>
 constexpr void for_each_strategy(F&& f, StrategyList<S...>) {
   (f.template operator()<S>(), ...);
 }
-/// The same for every strategy that there is.
-/// @param f  what is called
+// The same for every strategy that there is.
 template <class F>
 constexpr void for_each_strategy(F&& f) {
   for_each_strategy(f, Strategies{});

@@ -14,8 +14,7 @@
 
 namespace freehold::pool {
 
-/// A choice among shards: `S::shard(n)` is 0 ... n - 1, for the calling thread, now.
-/// @tparam S  the spread
+// A choice among shards: `S::shard(n)` is 0 ... n - 1, for the calling thread, now.
 template <class S>
 concept Spread = requires(unsigned shards) {
   typename S::Atomics;
@@ -25,26 +24,20 @@ concept Spread = requires(unsigned shards) {
 // Remainder of numbers that are mostly smaller than the divisor.
 [[nodiscard]] constexpr unsigned wrap(unsigned n, unsigned shards) noexcept { return n < shards ? n : n % shards; }
 
-/// Threads in the order in which they appear, round robin: as even as the threads are equally busy.
-/// Cost: a thread-local load.
+// Threads in the order in which they appear, round robin: as even as the threads are equally busy.
+// Cost: a thread-local load.
 template <sync::Atomics A>
 struct ByThread {
-  /// The machine.
   using Atomics = A;
-  /// The calling thread's shard.
-  /// @param shards  how many there are, at least one
   [[nodiscard]] static unsigned shard(unsigned shards) noexcept { return wrap(A::thread_number(), shards); }
 };
 
-/// The system's id of the thread, hashed multiplicatively (Knuth; the factor is 2^32 by the golden ratio): needs no number
-/// of its own for a thread, but several may meet in one shard while another stays empty. Cost: a thread-local load, two
-/// multiplications.
+// The system's id of the thread, hashed multiplicatively (Knuth; the factor is 2^32 by the golden ratio): needs no number
+// of its own for a thread, but several may meet in one shard while another stays empty. Cost: a thread-local load, two
+// multiplications.
 template <sync::Atomics A>
 struct ByHash {
-  /// The machine.
   using Atomics = A;
-  /// The calling thread's shard.
-  /// @param shards  how many there are, at least one
   [[nodiscard]] static unsigned shard(unsigned shards) noexcept {
     constexpr std::uint32_t kGolden = 2654435769;
     return static_cast<unsigned>(std::uint64_t{A::thread_id() * kGolden} * shards >> 32);
@@ -62,14 +55,11 @@ struct CurrentCpu<sync::NativeAtomics> {
   [[nodiscard]] static unsigned number() noexcept { return os::current_cpu(); }
 };
 
-/// The current CPU: two threads meet in a shard only if one was preempted or migrated within an operation.
-/// Cost: three loads.
+// The current CPU: two threads meet in a shard only if one was preempted or migrated within an operation.
+// Cost: three loads.
 template <sync::Atomics A>
 struct ByCpu {
-  /// The machine.
   using Atomics = A;
-  /// The calling thread's shard.
-  /// @param shards  how many there are, at least one
   [[nodiscard]] static unsigned shard(unsigned shards) noexcept { return wrap(CurrentCpu<A>::number(), shards); }
 };
 

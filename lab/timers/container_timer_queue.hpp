@@ -28,26 +28,17 @@
 
 namespace freehold::timer {
 
-/// The timer queue of "Practical testing 30" on two standard containers; kept to be measured.
-/// @tparam Allocator  where its nodes come from
-/// @tparam Locking    SingleThreaded, or AnyThread
+// Its functions are those of Timers (freehold/timer/timer.hpp). `Allocator`: where its nodes come from.
 template <class Allocator = std::allocator<std::byte>, class Locking = SingleThreaded>
 class ContainerTimerQueue {
  public:
-  /// Whether several threads may use it; see SharedTimers.
   static constexpr bool kShared = Locking::kShared;
 
   ContainerTimerQueue() = default;
-  /// A queue without timers.
-  /// @param allocator  where its nodes come from
   explicit ContainerTimerQueue(const Allocator& allocator) : timers_(allocator), queue_(allocator), again_(allocator) {}
   ContainerTimerQueue(const ContainerTimerQueue&) = delete;
   ContainerTimerQueue& operator=(const ContainerTimerQueue&) = delete;
 
-  /// Creates a timer that is not armed.
-  /// @param callback  is called by advance() when the timer's time has come
-  /// @param context   its first argument
-  /// Returns: its handle; none if there is no memory or no room.
   [[nodiscard]] TimerId create(Callback callback, void* context) noexcept {
     const Guard guard(lock_);
     try {
@@ -59,10 +50,6 @@ class ContainerTimerQueue {
     return TimerId(last_id_);
   }
 
-  /// Arms a timer, or arms it anew.
-  /// @param id    the timer
-  /// @param time  when it fires
-  /// Returns: see SetResult.
   SetResult set(TimerId id, TimePoint time) noexcept {
     const Guard guard(lock_);
     const auto found = timers_.find(id.value());
@@ -83,18 +70,12 @@ class ContainerTimerQueue {
     return SetResult::kArmed;
   }
 
-  /// Disarms a timer.
-  /// @param id  the timer
-  /// Returns: whether it was armed and will not fire.
   bool cancel(TimerId id) noexcept {
     const Guard guard(lock_);
     const auto found = timers_.find(id.value());
     return found != timers_.end() && disarm(found->second);
   }
 
-  /// Ends a timer, armed or not, also from its own callback.
-  /// @param id  the timer
-  /// Returns: whether it was there. Another thread's callback may still run.
   bool destroy(TimerId id) noexcept {
     const Guard guard(lock_);
     const auto found = timers_.find(id.value());
@@ -104,27 +85,21 @@ class ContainerTimerQueue {
     return true;
   }
 
-  /// The time that an armed timer was set to.
-  /// @param id  the timer
-  /// Returns: the time; none: the timer is not armed, or not there.
   [[nodiscard]] std::optional<TimePoint> expiry(TimerId id) const noexcept {
     const Guard guard(lock_);
     const auto found = timers_.find(id.value());
     if (found == timers_.end() || found->second.state == State::kIdle) return std::nullopt;
     return found->second.entry->first;
   }
-  /// A snapshot; see TimerStats.
   [[nodiscard]] TimerStats stats() const noexcept {
     const Guard guard(lock_);
     return {timers_.size(), most_, fired_};
   }
-  /// The latest `now` that advance() was given. Where advance() is called.
   [[nodiscard]] TimePoint now() const noexcept {
     const Guard guard(lock_);
     return now_;
   }
 
-  /// When advance() should be called next; none while no timer is armed. Not later than the earliest timer's time.
   [[nodiscard]] std::optional<TimePoint> next_expiry() const noexcept {
     const Guard guard(lock_);
     if (again_.empty() && queue_.empty()) return std::nullopt;
@@ -133,11 +108,6 @@ class ContainerTimerQueue {
     return std::min(queue_.begin()->first, again_.begin()->first);
   }
 
-  /// Calls the timers that are due.
-  /// @param now     the time
-  /// @param budget  the most steps of work: timers fired, moved or forgotten; at least 1
-  /// Returns: how many timers fired, and whether there is more to do at once.
-  /// Threads: the owner; not in a callback.
   Progress advance(TimePoint now, std::size_t budget = kNoLimit) noexcept {
     const Guard guard(lock_);
     FREEHOLD_ASSERT(!advancing_);

@@ -34,26 +34,17 @@
 
 namespace freehold::timer {
 
-/// The timer queue of "Practical testing 30" with the containers of its author; kept to be measured.
-/// @tparam Allocator  where the containers' nodes come from
-/// @tparam Locking    SingleThreaded, or AnyThread
-/// @tparam Objects    where the timers' data and the pairs come from
+// Its functions are those of Timers (freehold/timer/timer.hpp). `Allocator`: where the containers' nodes come from;
+// `Objects`: where the timers' data and the pairs come from.
 template <class Allocator = std::allocator<std::byte>, class Locking = SingleThreaded, class Objects = Allocator>
 class DequeTimerQueue {
  public:
-  /// Whether several threads may use it; see SharedTimers.
   static constexpr bool kShared = Locking::kShared;
 
-  /// A queue on the allocator's default.
   DequeTimerQueue() : DequeTimerQueue(Allocator()) {}
-  /// A queue without timers.
-  /// @param allocator  where the containers' nodes come from
   explicit DequeTimerQueue(const Allocator& allocator)
     requires std::same_as<Allocator, Objects>
       : DequeTimerQueue(allocator, allocator) {}
-  /// A queue without timers.
-  /// @param allocator  where the containers' nodes come from
-  /// @param objects    where the timers' data and the pairs come from
   DequeTimerQueue(const Allocator& allocator, const Objects& objects)
       : allocator_(allocator),
         objects_(objects),
@@ -62,7 +53,6 @@ class DequeTimerQueue {
         past_{Queue(allocator), Queue(allocator)} {}
   DequeTimerQueue(const DequeTimerQueue&) = delete;
   DequeTimerQueue& operator=(const DequeTimerQueue&) = delete;
-  /// Ends every timer; none fires.
   ~DequeTimerQueue() {
     for (auto& [id, entry] : handles_) {
       disarm(entry);
@@ -70,10 +60,6 @@ class DequeTimerQueue {
     }
   }
 
-  /// Creates a timer that is not armed.
-  /// @param callback  is called by advance() when the timer's time has come
-  /// @param context   its first argument
-  /// Returns: its handle; none if there is no memory or no room.
   [[nodiscard]] TimerId create(Callback callback, void* context) noexcept {
     const Guard guard(lock_);
     Data* data = nullptr;
@@ -88,10 +74,6 @@ class DequeTimerQueue {
     return TimerId(++last_id_);
   }
 
-  /// Arms a timer, or arms it anew.
-  /// @param id    the timer
-  /// @param time  when it fires
-  /// Returns: see SetResult.
   SetResult set(TimerId id, TimePoint time) noexcept {
     const Guard guard(lock_);
     const auto found = handles_.find(id.value());
@@ -108,18 +90,12 @@ class DequeTimerQueue {
     return was_armed ? SetResult::kRearmed : SetResult::kArmed;
   }
 
-  /// Disarms a timer.
-  /// @param id  the timer
-  /// Returns: whether it was armed and will not fire.
   bool cancel(TimerId id) noexcept {
     const Guard guard(lock_);
     const auto found = handles_.find(id.value());
     return found != handles_.end() && disarm(found->second);
   }
 
-  /// Ends a timer, armed or not, also from its own callback.
-  /// @param id  the timer
-  /// Returns: whether it was there. Another thread's callback may still run.
   bool destroy(TimerId id) noexcept {
     const Guard guard(lock_);
     const auto found = handles_.find(id.value());
@@ -130,27 +106,21 @@ class DequeTimerQueue {
     return true;
   }
 
-  /// The time that an armed timer was set to.
-  /// @param id  the timer
-  /// Returns: the time; none: the timer is not armed, or not there.
   [[nodiscard]] std::optional<TimePoint> expiry(TimerId id) const noexcept {
     const Guard guard(lock_);
     const auto found = handles_.find(id.value());
     if (found == handles_.end() || found->second.place.queue == nullptr) return std::nullopt;
     return found->second.place.time->first;
   }
-  /// A snapshot; see TimerStats.
   [[nodiscard]] TimerStats stats() const noexcept {
     const Guard guard(lock_);
     return {handles_.size(), most_, fired_};
   }
-  /// The latest `now` that advance() was given. Where advance() is called.
   [[nodiscard]] TimePoint now() const noexcept {
     const Guard guard(lock_);
     return now_;
   }
 
-  /// When advance() should be called next; none while no timer is armed. Not later than the earliest timer's time.
   [[nodiscard]] std::optional<TimePoint> next_expiry() const noexcept {
     const Guard guard(lock_);
     std::optional<TimePoint> earliest;
@@ -160,11 +130,6 @@ class DequeTimerQueue {
     return earliest;
   }
 
-  /// Calls the timers that are due.
-  /// @param now     the time
-  /// @param budget  the most steps of work: timers fired, moved or forgotten; at least 1
-  /// Returns: how many timers fired, and whether there is more to do at once.
-  /// Threads: the owner; not in a callback.
   Progress advance(TimePoint now, std::size_t budget = kNoLimit) noexcept {
     const Guard guard(lock_);
     FREEHOLD_ASSERT(!advancing_ && budget > 0);
