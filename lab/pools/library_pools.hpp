@@ -14,9 +14,10 @@
 namespace freehold::cli::pools {
 
 // boost::pool is not for several threads; its documentation asks for a lock around it.
-class BoostPool {
+template <class Mutex>
+class LockedBoostPool {
  public:
-  explicit BoostPool(const pool::PoolShape& shape) : capacity_(shape.slots), pool_(shape.slot_bytes) {}
+  explicit LockedBoostPool(const pool::PoolShape& shape) : capacity_(shape.slots), pool_(shape.slot_bytes) {}
 
   [[nodiscard]] void* acquire() noexcept {
     const std::lock_guard guard(mutex_);
@@ -31,26 +32,17 @@ class BoostPool {
 
  private:
   std::size_t capacity_;
-  std::mutex mutex_;
+  [[no_unique_address]] Mutex mutex_;
   boost::pool<> pool_;
 };
-static_assert(pool::SlotPool<BoostPool>);
-
-// The same as it is, for one thread.
-class UnlockedBoostPool {
- public:
-  explicit UnlockedBoostPool(const pool::PoolShape& shape) : capacity_(shape.slots), pool_(shape.slot_bytes) {}
-
-  [[nodiscard]] void* acquire() noexcept { return pool_.malloc(); }
-  void release(void* slot) noexcept { pool_.free(slot); }
-  [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
-  [[nodiscard]] static sync::Contention contention() noexcept { return {}; }
-
- private:
-  std::size_t capacity_;
-  boost::pool<> pool_;
+// For one thread, as it is.
+struct NoMutex {
+  static void lock() noexcept {}
+  static void unlock() noexcept {}
 };
-static_assert(pool::SlotPool<UnlockedBoostPool>);
+using BoostPool = LockedBoostPool<std::mutex>;
+using UnlockedBoostPool = LockedBoostPool<NoMutex>;
+static_assert(pool::SlotPool<BoostPool> && pool::SlotPool<UnlockedBoostPool>);
 
 template <class Resource>
 class PoolResource {
