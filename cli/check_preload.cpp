@@ -19,7 +19,6 @@
 #include "cli/support/library.hpp"
 #include "cli/support/live_process.hpp"
 #include "cli/support/output_file.hpp"
-#include "cli/support/standard_streams.hpp"
 #include "freehold/live/process.hpp"
 #include "freehold/live/refusal.hpp"
 

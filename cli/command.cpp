@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "cli/support/failure.hpp"
-#include "cli/support/standard_streams.hpp"
+#include "cli/support/output_file.hpp"
 
 namespace freehold::cli {
 namespace {

@@ -7,12 +7,11 @@
 
 #include "cli/command.hpp"
 #include "cli/doctor/attached.hpp"
-#include "cli/doctor/options.hpp"
+#include "cli/doctor/gate.hpp"
 #include "cli/report/json.hpp"
 #include "cli/support/arguments.hpp"
 #include "cli/support/live_process.hpp"
 #include "cli/support/output_file.hpp"
-#include "cli/support/standard_streams.hpp"
 
 namespace freehold::cli {
 namespace {

@@ -7,13 +7,12 @@
 #include <optional>
 
 #include "cli/command.hpp"
-#include "cli/doctor/compare_trials.hpp"
-#include "cli/doctor/options.hpp"
+#include "cli/doctor/comparison.hpp"
+#include "cli/doctor/gate.hpp"
 #include "cli/report/json.hpp"
 #include "cli/support/arguments.hpp"
 #include "cli/support/output_file.hpp"
 #include "cli/support/shell.hpp"
-#include "cli/support/standard_streams.hpp"
 
 namespace freehold::cli {
 namespace {

@@ -8,13 +8,10 @@
 
 #include "cli/command.hpp"
 #include "cli/doctor/gate.hpp"
-#include "cli/doctor/markdown.hpp"
 #include "cli/doctor/memory.hpp"
-#include "cli/doctor/memory_gate.hpp"
 #include "cli/doctor_memory.hpp"
 #include "cli/report/json.hpp"
 #include "cli/support/output_file.hpp"
-#include "cli/support/standard_streams.hpp"
 
 namespace freehold::cli {
 

@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "cli/command.hpp"
-#include "cli/heap/page.hpp"
 #include "cli/heap/profile.hpp"
 #include "cli/heap/table.hpp"
 #include "cli/report/json.hpp"
@@ -26,8 +25,6 @@
 #include "cli/support/library.hpp"
 #include "cli/support/live_process.hpp"
 #include "cli/support/output_file.hpp"
-#include "cli/support/standard_streams.hpp"
-#include "cli/support/temporary_folder.hpp"
 
 namespace freehold::cli {
 namespace {

@@ -3,7 +3,7 @@
 #include "cli/command.hpp"
 #include "cli/mcp/server.hpp"
 #include "cli/support/interrupts.hpp"
-#include "cli/support/standard_streams.hpp"
+#include "cli/support/output_file.hpp"
 
 namespace freehold::cli {
 

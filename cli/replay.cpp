@@ -6,13 +6,11 @@
 
 #include "cli/command.hpp"
 #include "cli/replay/advice.hpp"
-#include "cli/replay/table.hpp"
 #include "cli/replay/trace_json.hpp"
 #include "cli/report/json.hpp"
 #include "cli/support/arguments.hpp"
 #include "cli/support/interrupts.hpp"
 #include "cli/support/output_file.hpp"
-#include "cli/support/standard_streams.hpp"
 
 namespace freehold::cli {
 namespace {

@@ -13,7 +13,6 @@
 #include "cli/report/json.hpp"
 #include "cli/run/launch.hpp"
 #include "cli/run/program.hpp"
-#include "cli/stats_json.hpp"
 #include "cli/stats_table.hpp"
 #include "cli/support/arguments.hpp"
 #include "cli/support/failure.hpp"

@@ -15,7 +15,6 @@
 #include "cli/support/interrupts.hpp"
 #include "cli/support/live_process.hpp"
 #include "cli/support/output_file.hpp"
-#include "cli/support/standard_streams.hpp"
 #include "freehold/live/process.hpp"
 #include "freehold/live/stats.hpp"
 

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstddef>
 #include <cstring>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "freehold/alloc/stats.hpp"
@@ -17,5 +18,10 @@ template <std::size_t N>
 [[nodiscard]] std::string text_of(const char (&array)[N]) {
   return {array, ::strnlen(array, N)};
 }
+
+// The engine's stats as JSON, with the names of freehold/alloc/stats.hpp.
+
+// Pre: stats.class_count <= kMaxStatsClasses. Texts that are not terminated are cut at their array's end.
+[[nodiscard]] nlohmann::ordered_json stats_json(const alloc::Stats& stats);
 
 }  // namespace freehold::cli

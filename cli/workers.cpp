@@ -17,11 +17,8 @@
 #include "cli/support/arguments.hpp"
 #include "cli/support/failure.hpp"
 #include "cli/support/output_file.hpp"
-#include "cli/support/standard_streams.hpp"
 #include "cli/workers/exec.hpp"
 #include "cli/workers/run.hpp"
-#include "cli/workers/serve.hpp"
-#include "cli/workers/summary.hpp"
 
 namespace freehold::cli {
 namespace {

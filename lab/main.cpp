@@ -4,8 +4,7 @@
 
 #include "lab/laboratory.hpp"
 #include "lab/pools/experiment.hpp"
-#include "lab/scale/via_pool.hpp"
-#include "lab/scale/worker.hpp"
+#include "lab/scale/experiment.hpp"
 #include "lab/timers/experiment.hpp"
 
 using namespace freehold::cli;

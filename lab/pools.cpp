@@ -4,8 +4,7 @@
 #include <optional>
 
 #include "cli/experiments.hpp"
-#include "cli/support/standard_streams.hpp"
-#include "lab/experiment/candidates.hpp"
+#include "cli/support/output_file.hpp"
 #include "lab/experiment/command.hpp"
 #include "lab/laboratory.hpp"
 #include "lab/pools/experiment.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The same as cli/reference/main.cpp, with the options of the experiments, which `freehold` passes on.
-#include "cli/reference/write.hpp"
+#include "cli/reference/commands.hpp"
 #include "lab/laboratory.hpp"
 
 using namespace freehold::cli;

@@ -8,11 +8,10 @@
 #include <optional>
 
 #include "cli/experiments.hpp"
-#include "cli/support/standard_streams.hpp"
+#include "cli/support/output_file.hpp"
 #include "lab/experiment/command.hpp"
 #include "lab/laboratory.hpp"
 #include "lab/scale/experiment.hpp"
-#include "lab/scale/via_pool.hpp"
 
 namespace freehold::cli {
 namespace {

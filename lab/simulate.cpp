@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "cli/experiments.hpp"
-#include "cli/support/standard_streams.hpp"
+#include "cli/support/output_file.hpp"
 #include "lab/experiment/command.hpp"
 #include "lab/laboratory.hpp"
 #include "lab/simulate/simulation.hpp"

@@ -6,8 +6,7 @@
 
 #include "cli/experiments.hpp"
 #include "cli/support/library.hpp"
-#include "cli/support/standard_streams.hpp"
-#include "lab/experiment/candidates.hpp"
+#include "cli/support/output_file.hpp"
 #include "lab/experiment/command.hpp"
 #include "lab/laboratory.hpp"
 #include "lab/timers/experiment.hpp"

@@ -8,7 +8,6 @@
 
 #include "cli/support/interrupts.hpp"
 #include "cli/support/machine.hpp"
-#include "cli/support/progress.hpp"
 #include "freehold/doctor/run/attached.hpp"
 
 namespace freehold::cli::doctor {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Says in words how two versions of a program differ: for the terminal, for a job's page, as JSON. The figures are
-// freehold/doctor/analysis/comparison.hpp's; the trials come from reports' files or from compare_trials.hpp.
+// freehold/doctor/analysis/comparison.hpp's; the trials come from reports' files or are run here.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 #include <span>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/doctor/gate.hpp"
+#include "cli/support/interrupts.hpp"
 #include "freehold/doctor/analysis/comparison.hpp"
 
 namespace freehold::cli::doctor {
@@ -40,5 +41,16 @@ inline constexpr const char* kComparisonSchema = "freehold-doctor-comparison/1";
 [[nodiscard]] std::string text_of(const ComparisonReport& report);
 [[nodiscard]] std::string markdown_of(const ComparisonReport& report, const Gate& gate);
 [[nodiscard]] nlohmann::ordered_json json_of(const ComparisonReport& report);
+
+// The command's side of comparing two commands: finds the programs and the probe, shows how far it has come, and says in
+// sentences what could not be done. freehold/doctor/run/paired_trials.hpp does the work.
+struct CompareRequest {
+  std::vector<std::string> before, after;  // commands; not empty
+  double budget_s = 0;                     // time for all runs; 0: `rounds` decides
+  unsigned rounds = 0;
+};
+
+// Throws Failure if one of them cannot be run, fails or does not end, or if it was interrupted before the first round ended.
+[[nodiscard]] ComparisonReport compare(const CompareRequest& request, Interrupts& interrupts, Progress& progress);
 
 }  // namespace freehold::cli::doctor

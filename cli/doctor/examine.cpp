@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include "cli/doctor/command_lines.hpp"
-#include "cli/doctor/own_allocators_text.hpp"
 #include "cli/doctor/variants.hpp"
 #include "cli/doctor/verdict_text.hpp"
 #include "cli/replay/advice.hpp"

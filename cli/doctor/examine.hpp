@@ -8,7 +8,6 @@
 #include "cli/doctor/diagnosis.hpp"
 #include "cli/support/failure.hpp"
 #include "cli/support/interrupts.hpp"
-#include "cli/support/progress.hpp"
 #include "freehold/doctor/run/examination.hpp"
 
 namespace freehold::cli::doctor {

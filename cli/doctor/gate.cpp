@@ -5,13 +5,17 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
 
-#include "cli/doctor/markdown.hpp"
+#include "cli/doctor/memory.hpp"
 #include "cli/doctor/results_json.hpp"
 #include "cli/support/failure.hpp"
+#include "cli/support/output_file.hpp"
 
 namespace freehold::cli::doctor {
 namespace {
@@ -152,6 +156,69 @@ class Reader {
                 fmt::format("{}: {}; a report is what 'freehold doctor --json FILE' writes", printable(file), why));
 }
 
+using freehold::doctor::kMemoryCauses;
+using freehold::doctor::MemoryCause;
+using freehold::doctor::MemoryPart;
+
+const CauseNames& memory_causes() {
+  static const CauseNames names = [] {
+    CauseNames made;
+    std::vector<std::string_view> blamed;
+    for (std::size_t i = 0; i < kMemoryCauses; ++i) {
+      const auto cause = static_cast<MemoryCause>(i);
+      made.causes.push_back(name_of(cause));
+      if (blames_allocator(cause)) blamed.push_back(name_of(cause));
+    }
+    made.groups = {
+        {"allocator", blamed},
+        {"live", {name_of(MemoryCause::kLiveData), name_of(MemoryCause::kLeak), name_of(MemoryCause::kOneBlock)}}};
+    return made;
+  }();
+  return names;
+}
+
+const Word kMemoryWords[] = {{"memory", WordKind::kBytes},
+                             {"peak", WordKind::kBytes},
+                             {"live", WordKind::kShare},
+                             {"free", WordKind::kShare},
+                             {"leak", WordKind::kShare},
+                             {"saved", WordKind::kShare, true},
+                             {"cause", WordKind::kCause, false, &memory_causes},
+                             {"failed", WordKind::kFlag, true}};
+
+void add_shares(Facts& facts, const ordered_json& verdict) {
+  const double whole = verdict.at("mean_bytes").get<double>();
+  // What the measures do not agree on is not known.
+  if (!verdict.at("doubt").is_null() || whole <= 0) return;
+  constexpr std::array kFree = {MemoryPart::kRounding, MemoryPart::kArenas, MemoryPart::kCaches, MemoryPart::kFreePages,
+                                MemoryPart::kHoles};
+  double live = 0, free = 0;
+  for (const auto& part : verdict.at("parts")) {
+    const auto name = part.at("part").get<std::string>();
+    const double share = part.at("mean_bytes").get<double>() / whole;
+    if (name == name_of(MemoryPart::kLive)) live = share;
+    if (std::ranges::any_of(kFree, [&name](MemoryPart one) { return name == name_of(one); })) free += share;
+  }
+  const double leak = live * verdict.at("leak_share").get<double>();
+  facts.figures["live"] = {live, live, live};
+  facts.figures["free"] = {free, free, free};
+  facts.figures["leak"] = {leak, leak, leak};
+}
+
+void add_fixes(Facts& facts, const ordered_json& fixes, double whole) {
+  Estimate best;
+  bool is_known = false;
+  for (const auto& fix : fixes) {
+    if (fix.at("failed").get<bool>() || fix.at("saved_bytes").is_null() || whole <= 0) continue;
+    const Estimate saved = estimate_of(fix.at("saved_bytes"));
+    const Estimate share{saved.low / whole, saved.value / whole, saved.high / whole};
+    facts.figures[fmt::format("saved({})", memory_treatment_name(fix.at("name").get<std::string>()))] = share;
+    is_known = true;
+    best = {std::max(best.low, share.low), std::max(best.value, share.value), std::max(best.high, share.high)};
+  }
+  if (is_known) facts.figures["saved(best)"] = best;
+}
+
 }  // namespace
 
 std::span<const Word> report_words() noexcept { return kReportWords; }
@@ -233,6 +300,59 @@ std::string text_of(const Gate& gate) {
   text += is_between ? "Undecided: the limits lie on both sides. A longer --budget or a quiet machine narrows them.\n"
                      : "Undecided: what the condition names is not known. A longer --budget may measure it.\n";
   return text;
+}
+
+std::span<const Word> memory_words() noexcept { return kMemoryWords; }
+
+std::string memory_treatment_name(std::string_view name) {
+  constexpr std::pair<std::string_view, std::string_view> kNames[] = {
+      {"glibc, 1 arena", "arenas"}, {"glibc, no caches", "caches"}, {"glibc, trimmed", "trimmed"}};
+  for (const auto& [of_report, of_option] : kNames)
+    if (name == of_report) return std::string(of_option);
+  return std::string(name);
+}
+
+Facts memory_facts_of(const ordered_json& report) {
+  Facts facts;
+  const ordered_json& verdict = report.at("verdict");
+  const auto known = memory_causes().causes;
+  if (const auto cause = std::ranges::find(known, verdict.at("cause").get<std::string>()); cause != known.end())
+    facts.cause = *cause;
+  add_shares(facts, verdict);
+  bool any = false;
+  for (const auto& cell : report.at("trials")) {
+    const bool is_own = &cell == &report.at("trials").front(), failed = !cell.at("failure").is_null();
+    any = any || failed;
+    if (is_own || (!failed && cell.at("trials").empty())) continue;  // not run: not known
+    facts.flags[fmt::format("failed({})", memory_treatment_name(cell.at("name").get<std::string>()))] = failed;
+  }
+  facts.flags["failed"] = any;
+  facts.figures["memory"] = estimate_of(verdict.at("run_mean_bytes"));
+  facts.figures["peak"] = estimate_of(verdict.at("run_peak_bytes"));
+  add_fixes(facts, report.at("fixes"), facts.figures["memory"].value);
+  return facts;
+}
+
+double parse_seconds(const std::string& option, const std::string& text) {
+  constexpr double kLongest_s = 1e6;
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const std::string_view unit(end, text.data() + text.size());
+  const double factor = unit.empty() || unit == "s" ? 1 : unit == "ms" ? 1e-3 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
+  if (error != std::errc() || !std::isfinite(value) || value * factor <= 0 || value * factor > kLongest_s)
+    throw Failure(kExitRefused, fmt::format("{}: '{}' is not a time: 10, 2.5s, 300ms, 2m", option, printable(text)));
+  return value * factor;
+}
+
+void GateOptions::add_to(cli::Command& command, const std::string& example) {
+  command.add_repeatable("--fail-if", fail_if,
+                         fmt::format("Exit with 1 if this holds, 3 if it cannot be told: '{}'; may be repeated", example),
+                         "CONDITION");
+  command.add_option("--summary", summary, "Write the answer in Markdown, for the page of a job", "FILE");
+}
+
+void GateOptions::check() const {
+  if (summary) check_writable(*summary);
 }
 
 }  // namespace freehold::cli::doctor

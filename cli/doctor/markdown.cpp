@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cli/doctor/markdown.hpp"
+#include "cli/doctor/gate.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -9,7 +9,7 @@
 #include <filesystem>
 
 #include "cli/doctor/examine.hpp"
-#include "cli/doctor/memory_gate.hpp"
+#include "cli/doctor/gate.hpp"
 #include "cli/doctor/variants.hpp"
 #include "cli/support/arguments.hpp"
 #include "cli/support/library.hpp"

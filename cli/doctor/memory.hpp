@@ -10,7 +10,6 @@
 
 #include "cli/support/interrupts.hpp"
 #include "cli/support/machine.hpp"
-#include "cli/support/progress.hpp"
 #include "freehold/doctor/run/memory_examination.hpp"
 
 namespace freehold::cli::doctor {

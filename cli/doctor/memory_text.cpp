@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "cli/doctor/format.hpp"
-#include "cli/doctor/markdown.hpp"
+#include "cli/doctor/gate.hpp"
 #include "cli/doctor/memory.hpp"
 #include "cli/support/failure.hpp"
 

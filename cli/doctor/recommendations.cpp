@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "cli/doctor/format.hpp"
-#include "cli/doctor/verdict_sentences.hpp"
+#include "cli/doctor/verdict_text.hpp"
 #include "cli/support/shell.hpp"
 #include "freehold/doctor/analysis/attribution.hpp"
 #include "freehold/doctor/analysis/derived.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cli/doctor/recording_json.hpp"
+#include "cli/doctor/results_json.hpp"
 
 #include <algorithm>
 #include <map>

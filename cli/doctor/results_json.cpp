@@ -5,8 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/doctor/format.hpp"
-#include "cli/doctor/own_allocators_text.hpp"
-#include "cli/doctor/recording_json.hpp"
 #include "cli/doctor/verdict_text.hpp"
 #include "cli/replay/trace_json.hpp"
 #include "cli/report/json.hpp"

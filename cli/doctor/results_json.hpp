@@ -6,6 +6,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "cli/doctor/diagnosis.hpp"
+#include "freehold/doctor/analysis/attribution.hpp"
 
 namespace freehold::cli::doctor {
 
@@ -24,5 +25,8 @@ inline constexpr const char* kSchema = "freehold-doctor/1";
 // A value with its limits.
 [[nodiscard]] nlohmann::ordered_json estimate_json(const freehold::doctor::Estimate& estimate);
 [[nodiscard]] freehold::doctor::Estimate estimate_of(const nlohmann::ordered_json& json);
+
+// A recording, as a part of the JSON of a diagnosis.
+[[nodiscard]] nlohmann::ordered_json recording_json(const freehold::doctor::Attribution& recorded, const Limits& limits);
 
 }  // namespace freehold::cli::doctor

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-#include "cli/doctor/summary.hpp"
 
 #include <fmt/format.h>
 

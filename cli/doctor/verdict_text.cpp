@@ -7,7 +7,6 @@
 #include <tuple>
 
 #include "cli/doctor/format.hpp"
-#include "cli/doctor/verdict_sentences.hpp"
 #include "freehold/doctor/analysis/attribution.hpp"
 #include "freehold/doctor/analysis/derived.hpp"
 

@@ -45,4 +45,23 @@ struct Recommendation {
 // Whether the treatment made a difference that is not chance, to the better or to the worse.
 [[nodiscard]] bool is_beyond_chance(const freehold::doctor::Fix& fix) noexcept;
 
+// The parts of verdict_text.hpp that fill files of their own.
+
+// Whether there are two settings, so that something can be said of scaling.
+[[nodiscard]] inline bool was_compared(const freehold::doctor::Verdict& verdict) { return !(verdict.alone == verdict.all); }
+[[nodiscard]] std::string headline_of(const Diagnosis& diagnosis);
+// The figures behind the verdict, a sentence each.
+[[nodiscard]] std::vector<std::string> evidence_of(const Diagnosis& diagnosis);
+
+// Sentences about the allocators that a program brings along.
+
+// A sentence or two. Needs what was recorded, where nothing could be counted.
+[[nodiscard]] std::string text_of(const OwnAllocator& own, const Diagnosis& diagnosis);
+
+// A diagnosis for the terminal: the verdict in words, then the figures behind it as short tables.
+
+// Lines of at most 100 characters, but for what is to be pasted. `page`: the file with the report as HTML; empty: none.
+// Names come from the program and from the user: no control character of theirs reaches the terminal.
+[[nodiscard]] std::string summary_of(const Diagnosis& diagnosis, const std::string& page);
+
 }  // namespace freehold::cli::doctor

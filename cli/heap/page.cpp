@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-#include "cli/heap/page.hpp"
 
 #include <fmt/format.h>
 

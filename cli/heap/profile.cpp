@@ -16,13 +16,15 @@
 
 #include "cli/report/json.hpp"
 #include "cli/support/failure.hpp"
+#include "cli/support/live_process.hpp"
 #include "cli/support/output_file.hpp"
-#include "cli/support/temporary_folder.hpp"
 #include "freehold/doctor/analysis/call_sites.hpp"
+#include "freehold/live/profile.hpp"
 #include "freehold/profile/byte_sampler.hpp"
 
 namespace freehold::cli::heap {
 namespace {
+
 namespace fs = std::filesystem;
 using freehold::doctor::Frame;
 using freehold::doctor::Symbols;
@@ -394,6 +396,26 @@ HeapProfile profile_of_json(const json& from) {
   }
   std::move(builder).finish(profile);
   return profile;
+}
+
+HeapProfile snapshot_of(pid_t pid) {
+  const freehold::live::LiveProfileAnswer answer = freehold::live::read_live_profile(pid);
+  constexpr LiveSubject kSubject{"heap profile", profile::kLiveProfileVersion};
+  if (answer.refusal != freehold::live::LiveRefusal::kNone)
+    throw Failure(kExitRefused, why_refused(answer.refusal, pid, kSubject, answer.version));
+  const freehold::live::LiveHeapProfile& from = answer.profile;
+  Recording recording;
+  recording.head.program = from.program;
+  recording.head.pid = static_cast<std::uint64_t>(pid);
+  recording.head.mean = from.mean;
+  recording.head.sampled = from.sampled;
+  recording.head.lost = from.lost;
+  recording.head.stacks.time_ns = from.time_ns;
+  recording.maps = from.maps;
+  for (const auto& [number, addresses] : from.stacks) recording.stacks.emplace(number, addresses);
+  for (const freehold::live::LiveSampledBlock& block : from.blocks)
+    recording.samples.push_back({{block.is_in_use, block.was_at_peak}, block.bytes, block.size, block.mean, block.stack});
+  return profile_of(recording);
 }
 
 }  // namespace freehold::cli::heap

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <map>
 
-#include "cli/report/text_writer.hpp"
+#include "cli/report/text.hpp"
 #include "cli/support/failure.hpp"
 #include "cli/support/units.hpp"
 #include "freehold/doctor/analysis/call_sites.hpp"

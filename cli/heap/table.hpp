@@ -38,4 +38,12 @@ struct TableOptions {
 // "./prog (process 4711): 48 MiB in 1,000,000 blocks in use, at most 61 MiB; 190 samples, one in 512 KiB".
 [[nodiscard]] std::string headline_of(const HeapProfile& profile);
 
+// A heap profile as one HTML page that needs nothing else: flame graphs, and sites to sort and to search.
+// cli/report/heap.html and heap.js within the frame that all pages share.
+
+// In use now and at the peak. At most kPageStacks stacks of each, the heaviest; the page says what is left out.
+[[nodiscard]] std::string page_of(const HeapProfile& profile);
+// What grew and what shrank between two profiles at that moment, and both.
+[[nodiscard]] std::string growth_page_of(const HeapProfile& before, const HeapProfile& after, Moment moment);
+
 }  // namespace freehold::cli::heap

@@ -16,8 +16,7 @@
 
 #include "cli/support/failure.hpp"
 #include "cli/support/file_descriptor.hpp"
-#include "cli/support/standard_streams.hpp"
-#include "cli/support/temporary_folder.hpp"
+#include "cli/support/output_file.hpp"
 #include "freehold/os/child_environment.hpp"
 
 namespace freehold::cli::mcp {

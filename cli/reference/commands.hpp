@@ -52,4 +52,22 @@ struct CommandLine {
 // The command and all below it.
 [[nodiscard]] std::vector<const Command*> flattened(const Command& command);
 
+// Completions for bash, zsh and fish: subcommands, options, files where an option takes one, and behind `run` and `doctor`
+// the program's own.
+[[nodiscard]] std::string bash_completion(const Command& root);
+[[nodiscard]] std::string zsh_completion(const Command& root);
+[[nodiscard]] std::string fish_completion(const Command& root);
+
+// The manual pages of the command and its subcommands, in man(7)'s macros.
+
+// "freehold-doctor.1"
+[[nodiscard]] std::string man_page_name(const Command& command);
+// `release` is the name and version for the page's foot: "freehold 0.1.0".
+[[nodiscard]] std::string man_page(const Command& command, const std::string& release);
+
+// Writes the manual pages and the completions of shells into a folder.
+
+// The main() of a program with one argument, the folder; `program` is what it describes.
+[[nodiscard]] int write_reference(const Program& program, int argc, char** argv);
+
 }  // namespace freehold::cli::reference

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cli/reference/completion.hpp"
+#include "cli/reference/commands.hpp"
 
 #include <fmt/format.h>
 

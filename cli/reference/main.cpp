@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // freehold_reference FOLDER: part of the build, not installed; what it writes is.
-#include "cli/reference/write.hpp"
+#include "cli/reference/commands.hpp"
 
 using namespace freehold::cli;
 

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: MIT
-#include "cli/reference/write.hpp"
 
 #include <filesystem>
 #include <string>
 
 #include "cli/reference/commands.hpp"
-#include "cli/reference/completion.hpp"
-#include "cli/reference/man_page.hpp"
 #include "cli/support/failure.hpp"
 #include "cli/support/output_file.hpp"
 

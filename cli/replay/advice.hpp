@@ -55,4 +55,7 @@ struct ReplaySettings {
 [[nodiscard]] std::string code_for(const std::string& name, Kind kind, const std::string& site, std::uint64_t bytes,
                                    std::size_t capacity);
 
+// The advice as text for a terminal.
+[[nodiscard]] std::string table_of(const Advice& advice);
+
 }  // namespace freehold::cli::replay

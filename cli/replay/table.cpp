@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cli/replay/table.hpp"
+#include "cli/replay/advice.hpp"
 
 #include <fmt/format.h>
 

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Building blocks of the tables that a terminal shows.
 #pragma once
+#include <fmt/format.h>
+
 #include <cstddef>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/support/machine.hpp"
@@ -23,5 +26,18 @@ inline constexpr std::size_t kWidth = 100;  // of what the commands print, in ch
 [[nodiscard]] std::string list_of(const std::vector<std::string>& notes, std::size_t width);
 // The machine of a measurement, as one line.
 [[nodiscard]] std::string machine_line(const Machine& machine);
+
+// Collects formatted text: the tables of a subcommand.
+class TextWriter {
+ public:
+  template <class... Args>
+  void print(fmt::format_string<Args...> format, Args&&... args) {
+    text_ += fmt::format(format, std::forward<Args>(args)...);
+  }
+  [[nodiscard]] std::string take() && { return std::move(text_); }
+
+ private:
+  std::string text_;
+};
 
 }  // namespace freehold::cli

@@ -15,7 +15,7 @@
 #include <sstream>
 #include <vector>
 
-#include "cli/run/elf.hpp"
+#include "cli/run/program.hpp"
 #include "cli/support/failure.hpp"
 #include "cli/support/file_descriptor.hpp"
 #include "cli/support/live_process.hpp"

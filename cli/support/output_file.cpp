@@ -4,14 +4,18 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <climits>
+#include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <random>
+#include <string>
 
 #include "cli/support/failure.hpp"
 
@@ -167,6 +171,8 @@ mode_t mode_of(const Place& place) {
   return place.exists && !place.may_be_planted() ? place.info.st_mode & kRights : mode_of_new_file();
 }
 
+bool g_output_was_closed = false;  // and is /dev/null now
+
 }  // namespace
 
 void check_writable(const std::string& path) {
@@ -230,6 +236,41 @@ FileDescriptor open_log(const std::string& path) {
                                             "name another file",
                                             printable(path)));
   return file;
+}
+
+void print_to_stdout(const std::string& text) {
+  if (g_output_was_closed)
+    throw Failure(kExitRefused, fmt::format("cannot write to standard output: {}", error_text(EBADF)));
+  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
+  if (!written || std::fflush(stdout) != 0) {
+    throw Failure(kExitRefused, fmt::format("cannot write to standard output: {}", error_text(errno)));
+  }
+}
+
+void open_standard_files() {
+  while (true) {
+    const int fd = ::open("/dev/null", O_RDWR);
+    g_output_was_closed = g_output_was_closed || fd == STDOUT_FILENO;
+    if (fd > STDERR_FILENO || fd < 0) {
+      ::close(fd);
+      return;
+    }
+  }
+}
+
+TemporaryFolder::TemporaryFolder(std::string_view purpose) {
+  std::error_code error;
+  std::filesystem::path base = std::filesystem::temp_directory_path(error);
+  if (error) base = "/tmp";
+  std::string pattern = base / fmt::format("freehold-{}-XXXXXX", purpose);
+  if (::mkdtemp(pattern.data()) == nullptr)
+    throw Failure(kExitRefused, fmt::format("cannot make a folder in {}: {}", printable(base.string()), error_text(errno)));
+  path_ = pattern;
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
 }
 
 }  // namespace freehold::cli

@@ -7,6 +7,7 @@
 // there: a symbolic link, a pipe or a device of theirs, another name of a file elsewhere. The user's own links are followed
 // and stay.
 #pragma once
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -26,5 +27,27 @@ void check_different(const std::vector<std::pair<std::string, std::string>>& out
 void write_file(const std::string& path, std::string_view text);
 // Opens a file to read what is there and to add to it; makes it if it is not there. Throws Failure(kExitRefused).
 [[nodiscard]] FileDescriptor open_log(const std::string& path);
+
+// Standard input, output and error, even if the caller closed them.
+
+// Opens descriptors 0 to 2 on /dev/null if they are closed, so that no pipe gets their numbers: workers redirect them.
+void open_standard_files();
+// Throws Failure(kExitRefused) if not everything could be written.
+void print_to_stdout(const std::string& text);
+
+// A new folder for files of this command alone (0700); it and what is in it are removed at the end. Not by SIGKILL.
+class TemporaryFolder {
+ public:
+  // freehold-PURPOSE-......, in TMPDIR or /tmp. Throws Failure with one line if it cannot be made.
+  explicit TemporaryFolder(std::string_view purpose);
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
 
 }  // namespace freehold::cli

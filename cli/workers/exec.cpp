@@ -15,11 +15,8 @@
 
 #include "cli/support/failure.hpp"
 #include "cli/support/interrupts.hpp"
-#include "cli/support/progress.hpp"
-#include "cli/workers/job_log.hpp"
 #include "cli/workers/output.hpp"
 #include "cli/workers/task_reader.hpp"
-#include "cli/workers/template.hpp"
 #include "freehold/process/command_job.hpp"
 
 namespace freehold::cli::workers {

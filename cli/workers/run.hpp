@@ -6,6 +6,7 @@
 // running; at most about 64 MiB of them are held.
 #pragma once
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -46,5 +47,19 @@ inline constexpr std::size_t kFailuresKept = 1000;
 
 // Throws Failure(kExitRefused) unless a process can load `path` and finds the function in it. Pre: no other threads.
 void check_component(const std::string& path);
+
+// The results of a run of tasks: one line for people, and JSON.
+[[nodiscard]] std::string summary_of(const Results& results);
+[[nodiscard]] nlohmann::ordered_json results_json(const Settings& settings, const Results& results);
+
+// freehold workers --serve NAME: runs a pool as a program of its own, to which other processes attach by name.
+struct ServeSettings {
+  ProcessPoolOptions pool;
+  std::string name;
+  bool quiet = false;
+};
+
+// Returns the exit code, 128 and the signal that ended it. Throws Failure if the name is taken or the pool cannot be set up.
+[[nodiscard]] int serve(ServeSettings settings);
 
 }  // namespace freehold::cli::workers

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cli/workers/serve.hpp"
+#include "cli/workers/run.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -10,7 +10,6 @@
 
 #include "cli/support/failure.hpp"
 #include "cli/support/interrupts.hpp"
-#include "cli/support/progress.hpp"
 #include "freehold/process.hpp"
 
 namespace freehold::cli::workers {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cli/workers/summary.hpp"
+#include "cli/workers/run.hpp"
 
 #include <fmt/format.h>
 

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "cli/support/file_descriptor.hpp"
 
@@ -49,5 +50,13 @@ class TaskReader {
   std::uint64_t tasks_ = 0;
   std::string error_;
 };
+
+// Fills an argument into a command, as xargs and GNU parallel do:
+//
+//   {}   the argument               {/}   without its folder         {#}   the job's number, from 1
+//   {.}  without its last ".xyz"    {//}  its folder                 {/.}  without either
+//
+// Without any of these the argument is added at the end. Everything that is filled in is quoted for the shell.
+[[nodiscard]] std::string fill_template(std::string_view command, std::string_view argument, std::uint64_t number);
 
 }  // namespace freehold::cli::workers

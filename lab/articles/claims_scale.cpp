@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "lab/articles/sets.hpp"
+#include "lab/articles/findings.hpp"
 #include "lab/scale/verdict.hpp"
 
 namespace freehold::cli::articles {

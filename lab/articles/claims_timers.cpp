@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "lab/articles/sets.hpp"
+#include "lab/articles/findings.hpp"
 
 namespace freehold::cli::articles {
 namespace {

@@ -8,15 +8,38 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <numeric>
+#include <random>
+#include <utility>
 #include <variant>
 #include <vector>
 
-#include "cli/support/progress.hpp"
+#include "cli/support/interrupts.hpp"
 #include "lab/experiment/measure.hpp"
-#include "lab/experiment/order.hpp"
 #include "lab/experiment/series.hpp"
 
 namespace freehold::cli {
+
+// The order of measurements: random, but measurements that will be compared follow each other.
+
+// The indices 0…count-1 in a random order given by `seed`, with the indices of one group side by side, at the place of the
+// group's first index. group(i) returns any ordered value. Groups, and the indices within a group, keep the random order.
+template <class Group>
+[[nodiscard]] std::vector<std::size_t> shuffled_groups(std::size_t count, std::uint32_t seed, Group group) {
+  std::vector<std::size_t> order(count);
+  std::iota(order.begin(), order.end(), 0);
+  std::mt19937_64 random(seed);
+  std::ranges::shuffle(order, random);
+  std::vector<std::size_t> place(count);
+  std::map<decltype(group(0)), std::size_t> place_of_group;
+  for (std::size_t i = 0; i < count; ++i) {
+    place[order[i]] = i;
+    place_of_group.try_emplace(group(order[i]), i);
+  }
+  std::ranges::sort(order, {}, [&](std::size_t i) { return std::pair(place_of_group.at(group(i)), place[i]); });
+  return order;
+}
 
 // Puts a measurement into the place of `set`, or notes why there is none. False: interrupted.
 template <class Report, class Cell, class Sample>
@@ -40,7 +63,8 @@ template <class Cell, class Sample>
                                 auto describe, auto measure, auto sample_of) {
   std::size_t done = 0;
   for (std::uint32_t set = 0; set < sets; ++set) {
-    for (const std::size_t i : shuffled_groups(series.size(), set, [&](std::size_t at) { return series[at].cell.group(); })) {
+    for (const std::size_t i :
+         shuffled_groups(series.size(), set, [&](std::size_t at) { return series[at].cell.group(); })) {
       progress.show(done++, series.size() * sets, describe(series[i].cell));
       if (!series[i].failure.empty()) continue;
       if (!keep(measure(series[i]), series[i], set, sample_of)) return false;

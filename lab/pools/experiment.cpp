@@ -5,7 +5,7 @@
 
 #include <stdexcept>
 
-#include "lab/experiment/candidates.hpp"
+#include "lab/experiment/command.hpp"
 #include "lab/experiment/job_words.hpp"
 #include "lab/experiment/run.hpp"
 

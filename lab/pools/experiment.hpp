@@ -8,8 +8,7 @@
 #include <vector>
 
 #include "cli/support/interrupts.hpp"
-#include "cli/support/progress.hpp"
-#include "lab/experiment/result_files.hpp"
+#include "lab/experiment/command.hpp"
 #include "lab/pools/results.hpp"
 
 namespace freehold::cli::pools {

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "lab/experiment/candidates.hpp"
+#include "lab/experiment/command.hpp"
 
 namespace freehold::cli::pools {
 namespace {

@@ -7,7 +7,7 @@
 #include <limits>
 #include <utility>
 
-#include "lab/experiment/notes.hpp"
+#include "lab/experiment/series.hpp"
 
 namespace freehold::cli::pools {
 namespace {

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "cli/support/interrupts.hpp"
-#include "cli/support/progress.hpp"
 #include "lab/pools/candidates.hpp"
 
 namespace freehold::cli::pools {

@@ -6,7 +6,6 @@
 #include <span>
 
 #include "cli/report/text.hpp"
-#include "cli/report/text_writer.hpp"
 #include "lab/pools/experiment.hpp"
 
 namespace freehold::cli::pools {

@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "lab/experiment/run.hpp"
-#include "lab/scale/worker.hpp"
 
 namespace freehold::cli::scale {
 namespace {

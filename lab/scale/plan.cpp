@@ -7,6 +7,7 @@
 
 #include "cli/support/arguments.hpp"
 #include "cli/support/failure.hpp"
+#include "lab/scale/workloads.hpp"
 
 namespace freehold::cli::scale {
 namespace {
@@ -62,6 +63,17 @@ std::vector<Cell> cells_of(const Settings& settings) {
     if (threads && !runs_as_processes(test)) add_cells(cells, settings, test, Mode::kThreads);
   }
   return cells;
+}
+
+std::uint64_t operations_of(const Job& job) {
+  constexpr std::uint64_t kOfAUnit[] = {kComputeRounds, kListNodes, kMixedNodes,      kMemoryWords,
+                                        kListNodes,     kListNodes, kIsolationBlocks, kHandoverBlocks};
+  return job.iterations * job.units * kOfAUnit[static_cast<std::size_t>(job.test)];
+}
+
+std::string_view operation_name(Workload test) {
+  constexpr std::string_view kNames[] = {"round", "node", "node", "word", "node", "node", "block", "block"};
+  return kNames[static_cast<std::size_t>(test)];
 }
 
 }  // namespace freehold::cli::scale

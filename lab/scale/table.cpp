@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "cli/report/text.hpp"
-#include "cli/report/text_writer.hpp"
 #include "cli/support/failure.hpp"
 #include "cli/support/units.hpp"
 #include "lab/scale/experiment.hpp"

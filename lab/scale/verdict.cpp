@@ -7,7 +7,7 @@
 #include <iterator>
 #include <utility>
 
-#include "lab/experiment/notes.hpp"
+#include "lab/experiment/series.hpp"
 
 namespace freehold::cli::scale {
 namespace {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-#include "lab/scale/via_pool.hpp"
 
 #include <time.h>
 
@@ -14,7 +13,7 @@
 #include <vector>
 
 #include "freehold/process.hpp"
-#include "lab/scale/worker.hpp"
+#include "lab/scale/experiment.hpp"
 
 namespace freehold::cli::scale {
 namespace {

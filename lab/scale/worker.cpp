@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "lab/scale/worker.hpp"
+#include "lab/scale/experiment.hpp"
 
 #include <sched.h>
 
@@ -11,7 +11,6 @@
 #include "freehold/thread_alloc/owner_pages_heap.hpp"
 #include "lab/experiment/job_words.hpp"
 #include "lab/scale/block_tests.hpp"
-#include "lab/scale/via_pool.hpp"
 #include "lab/scale/workloads.hpp"
 
 namespace freehold::cli::scale {
@@ -90,7 +89,8 @@ Measured<Report> measure(const Job& job, const std::string& library, std::uint32
     if (why.empty() && report.group.correct != 1) why = "the workers computed wrong results: their memory was damaged";
     return why;
   };
-  return measure_in_worker<Report>(kWorkerCommand, words_of(job, kJobFields), library, limit_of(milliseconds), interrupts, complaint);
+  return measure_in_worker<Report>(kWorkerCommand, words_of(job, kJobFields), library, limit_of(milliseconds), interrupts,
+                                   complaint);
 }
 
 }  // namespace freehold::cli::scale

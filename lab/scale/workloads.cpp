@@ -9,7 +9,6 @@
 
 #include "freehold/heap/heap_allocator.hpp"
 #include "freehold/heap/owner_locked_heap.hpp"
-#include "lab/scale/work_size.hpp"
 
 namespace freehold::cli::scale {
 namespace {

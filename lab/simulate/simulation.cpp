@@ -4,10 +4,36 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
+#include "cli/report/json.hpp"
 #include "lab/experiment/run.hpp"
 
 namespace freehold::cli::simulate {
+namespace {
+using nlohmann::ordered_json;
+
+ordered_json count_json(const Settings& settings, std::uint32_t cores, const sim::EngineCount& count) {
+  ordered_json json = {{"cores", cores},
+                       {"pairs", count.pairs},
+                       {"misses", count.per_pair(count.misses)},
+                       {"locks", count.per_pair(count.locks)},
+                       {"hand_overs", count.per_pair(count.hand_overs)},
+                       {"sleeps", count.per_pair(count.waits)},
+                       {"calls", count.per_pair(count.calls)},
+                       {"accesses", count.per_pair(count.accesses)}};
+  if (settings.nodes > 1 && cores > 1)  // one core has one node
+    json.update({{"served", count.per_pair(count.served)},
+                 {"far", count.per_pair(count.far)},
+                 {"line_cost", line_cost(settings, count)}});
+  if (count.places.empty()) return json;
+  json["places"] = list_json(count.places, [](const sim::MissPlace& place) -> ordered_json {
+    return {{"source", place.source}, {"object", place.object}, {"misses", place.misses_per_pair}, {"lines", place.lines}};
+  });
+  return json;
+}
+
+}  // namespace
 
 std::optional<bool> is_flat(const Settings& settings, const Row& row) {
   const auto from = std::ranges::find(settings.cores, kFlatFrom);
@@ -54,6 +80,35 @@ Results run(const Settings& settings, Interrupts& interrupts, Progress& progress
   results.settings = settings;
   record_run(results, [&] { return count_rows(settings, results.rows, interrupts, progress); });
   return results;
+}
+
+ordered_json results_json(const Results& results) {
+  const Settings& settings = results.settings;
+  ordered_json rows = ordered_json::array();
+  for (const Row& row : results.rows) {
+    ordered_json counts = ordered_json::array();
+    for (std::size_t i = 0; i < row.counts.size(); ++i)
+      counts.push_back(count_json(settings, settings.cores[i], row.counts[i]));
+    rows.push_back({{"workload", name_of(row.workload)},
+                    {"bytes", row.bytes},
+                    {"flat", or_null(is_flat(settings, row))},
+                    {"counts", std::move(counts)}});
+  }
+  ordered_json json = head_json("freehold-simulate", results);
+  json.update({{"settings",
+                {{"workloads", names_json(settings.workloads)},
+                 {"sizes", settings.sizes},
+                 {"cores", settings.cores},
+                 {"quantum", settings.quantum},
+                 {"nodes", settings.nodes},
+                 {"far_cost", settings.far_cost}}},
+               {"rows", std::move(rows)}});
+  return json;
+}
+
+bool write_results(const ResultFiles& files, const Results& results) {
+  files.write(results_json(results), table_of(results));
+  return true;
 }
 
 }  // namespace freehold::cli::simulate

@@ -11,8 +11,7 @@
 #include <vector>
 
 #include "cli/support/interrupts.hpp"
-#include "cli/support/progress.hpp"
-#include "lab/experiment/result_files.hpp"
+#include "lab/experiment/command.hpp"
 #include "lab/experiment/series.hpp"
 #include "sim/engine/whole_engine.hpp"
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "cli/report/text_writer.hpp"
+#include "cli/report/text.hpp"
 
 namespace freehold::cli::simulate {
 namespace {

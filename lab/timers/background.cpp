@@ -6,7 +6,7 @@
 #include <array>
 #include <cstdlib>
 
-#include "lab/timers/random.hpp"
+#include "lab/timers/structure.hpp"
 
 namespace freehold::cli::timers {
 namespace {

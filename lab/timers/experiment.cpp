@@ -6,7 +6,7 @@
 #include <stdexcept>
 
 #include "cli/support/library.hpp"
-#include "lab/experiment/candidates.hpp"
+#include "lab/experiment/command.hpp"
 #include "lab/experiment/job_words.hpp"
 #include "lab/experiment/run.hpp"
 
@@ -42,8 +42,7 @@ bool measure_all(Results& results, Interrupts& interrupts, Progress& progress) {
     const bool preloads = structure_of(series.cell).preloads_freehold;
     return measure(job_of(settings, series.cell), preloads ? settings.freehold_library : "", interrupts);
   };
-  return measure_sets(
-      settings.repeat, results.series, progress, describe, measure_one, sample_of);
+  return measure_sets(settings.repeat, results.series, progress, describe, measure_one, sample_of);
 }
 
 }  // namespace

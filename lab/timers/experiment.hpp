@@ -7,8 +7,7 @@
 #include <vector>
 
 #include "cli/support/interrupts.hpp"
-#include "cli/support/progress.hpp"
-#include "lab/experiment/result_files.hpp"
+#include "lab/experiment/command.hpp"
 #include "lab/timers/results.hpp"
 
 namespace freehold::cli::timers {

@@ -11,7 +11,6 @@
 #include <thread>
 #include <vector>
 
-#include "lab/timers/fired.hpp"
 #include "lab/timers/structure.hpp"
 
 namespace freehold::cli::timers {

@@ -12,10 +12,8 @@
 #include <vector>
 
 #include "lab/timers/background.hpp"
-#include "lab/timers/fired.hpp"
 #include "lab/timers/job.hpp"
 #include "lab/timers/own_timers.hpp"
-#include "lab/timers/random.hpp"
 #include "lab/timers/structure.hpp"
 
 namespace freehold::cli::timers {

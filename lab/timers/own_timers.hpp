@@ -17,7 +17,6 @@
 #include "lab/timers/article_wheel.hpp"
 #include "lab/timers/container_timer_queue.hpp"
 #include "lab/timers/deque_timer_queue.hpp"
-#include "lab/timers/fired.hpp"
 #include "lab/timers/structure.hpp"
 
 namespace freehold::cli::timers {

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "lab/experiment/candidates.hpp"
+#include "lab/experiment/command.hpp"
 
 namespace freehold::cli::timers {
 

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <initializer_list>
 
-#include "lab/experiment/notes.hpp"
+#include "lab/experiment/series.hpp"
 
 namespace freehold::cli::timers {
 namespace {

@@ -6,6 +6,8 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <span>
+#include <vector>
 
 namespace freehold::cli::timers {
 
@@ -37,5 +39,53 @@ concept Structure = std::constructible_from<S, std::uint32_t, bool> && requires(
   s.expire();
   { S::kOrder } -> std::convertible_to<Nanoseconds>;
 };
+
+// The log of fired timers, in their order. Every callback of every structure writes the timer's number here and does nothing
+// else. The log is read while the clock is stopped.
+class FiredLog {
+ public:
+  void begin(std::size_t most) {
+    numbers_.assign(most, 0);
+    count_ = 0;
+  }
+  // An unexpected one is only counted.
+  void note(std::uint32_t number) noexcept {
+    if (count_ < numbers_.size()) numbers_[count_] = number;
+    ++count_;
+  }
+  [[nodiscard]] std::size_t count() const noexcept { return count_; }
+  [[nodiscard]] std::span<const std::uint32_t> numbers() const noexcept { return numbers_; }
+
+ private:
+  std::vector<std::uint32_t> numbers_;
+  std::size_t count_ = 0;
+};
+
+// One structure in a worker, and one thread that handles.
+inline FiredLog g_fired;
+
+// A random generator that costs two or three nanoseconds; the measured operations take ten.
+
+// splitmix64 (Steele, Lea, Flood 2014).
+class Random {
+ public:
+  explicit constexpr Random(std::uint64_t seed) noexcept : state_(seed) {}
+
+  constexpr std::uint64_t next() noexcept {
+    std::uint64_t z = state_ += 0x9e3779b97f4a7c15;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+    z = (z ^ z >> 27) * 0x94d049bb133111eb;
+    return z ^ z >> 31;
+  }
+
+ private:
+  std::uint64_t state_;
+};
+
+// 32 random bits as one of 0 … n-1.
+[[nodiscard]] constexpr std::uint64_t below(std::uint64_t random_bits, std::uint64_t n) noexcept {
+  __extension__ using Wide = unsigned __int128;
+  return static_cast<std::uint64_t>(Wide{random_bits & 0xffffffff} * n >> 32);
+}
 
 }  // namespace freehold::cli::timers

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/heap/page.hpp"
+#include "cli/heap/table.hpp"
 #include "tests/cli/page_fixture.hpp"
 
 namespace freehold::tests {

@@ -4,7 +4,6 @@
 #include <sstream>
 
 #include "cli/doctor/gate.hpp"
-#include "cli/doctor/markdown.hpp"
 #include "cli/doctor/results_json.hpp"
 #include "cli/support/failure.hpp"
 #include "tests/support/test.hpp"

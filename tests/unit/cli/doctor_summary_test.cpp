@@ -2,7 +2,7 @@
 // The report on the terminal.
 #include <sstream>
 
-#include "cli/doctor/summary.hpp"
+#include "cli/doctor/verdict_text.hpp"
 #include "tests/support/test.hpp"
 #include "tests/unit/cli/doctor_support.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cli/run/elf.hpp"
+#include "cli/run/program.hpp"
 
 #include <dlfcn.h>
 #include <elf.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // --fail-if of `freehold doctor --memory`: what it understands, and what it answers of a diagnosis that is known.
-#include "cli/doctor/memory_gate.hpp"
+#include "cli/doctor/gate.hpp"
 
 #include <nlohmann/json.hpp>
 

@@ -13,7 +13,6 @@
 #include "cli/support/library.hpp"
 #include "cli/support/machine.hpp"
 #include "cli/support/output_file.hpp"
-#include "cli/support/progress.hpp"
 #include "cli/support/shell.hpp"
 #include "tests/support/test.hpp"
 

@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include "lab/articles/findings.hpp"
-#include "lab/articles/sets.hpp"
 #include "tests/support/test.hpp"
 #include "tests/unit/lab/articles_support.hpp"
 

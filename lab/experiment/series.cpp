@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "lab/experiment/notes.hpp"
+#include "lab/experiment/series.hpp"
 
 #include <fmt/format.h>
 
