@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT
-// Bad arguments of all experiments, and Ctrl-C in the middle of one, from outside. A file of each experiment's name tests
-// what it measures.
+// freehold articles and simulate from outside, and of all experiments: bad arguments, and Ctrl-C in the middle of one.
+// experiments_test.cpp tests what the others measure.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
 #include <chrono>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <thread>
 
-#include "tests/cli/command.hpp"
+#include "tests/cli/measured.hpp"
 #include "tests/cli/terminal.hpp"
 
 namespace freehold::tests {
@@ -75,7 +76,7 @@ TEST(Lab, CtrlC_KeepsWhatIsFinished) {
     ASSERT_TRUE(WIFEXITED(status)) << status;
     EXPECT_EQ(WEXITSTATUS(status), 130);
     EXPECT_NE(command.seen().find("Interrupted"), std::string::npos) << command.seen();
-    const json results = json::parse(content_of(folder / "r.json"));
+    const json results = results_in(folder / "r.json");
     EXPECT_EQ(results.at("complete"), false);
     std::size_t samples = 0;
     for (const json& series : results.at("series")) {
@@ -86,6 +87,90 @@ TEST(Lab, CtrlC_KeepsWhatIsFinished) {
     EXPECT_LT(samples, run.samples);
     EXPECT_EQ(folder.names(), (Words{"r.html", "r.json"}));
   }
+}
+
+TEST(Articles, Quick_EveryClaimIsMeasuredAndWritten) {
+  const json results = measured({"articles", "--quick"}, {"ARTICLE 1", "ARTICLE 5", "not testable"});
+  std::map<int, int> claims;
+  const std::set<std::string> known{"reproduced", "refuted", "undecided", "not testable"};
+  for (const json& claim : results.at("claims")) {
+    EXPECT_TRUE(known.contains(claim.at("verdict"))) << claim;
+    EXPECT_EQ(claim.at("verdict") == "not testable", claim.at("figure").is_null()) << claim;
+    EXPECT_FALSE(claim.at("limits").is_null()) << claim;
+    ++claims[claim.at("article")];
+  }
+  for (int article = 1; article <= 5; ++article) EXPECT_GE(claims[article], 7) << article;
+}
+
+TEST(Articles, CtrlC_KeepsWhatIsFinished) {
+  const Folder folder;
+  OnATerminal command({"articles", "--articles", "3,5", "--quick", "--repeat", "1000", "--json", folder / "r.json"});
+  ASSERT_TRUE(command.wait_for("  20/")) << command.seen();
+  command.type(kCtrlC);
+  const int status = command.end();
+  ASSERT_TRUE(WIFEXITED(status)) << status;
+  EXPECT_EQ(WEXITSTATUS(status), 130);
+  const json results = results_in(folder / "r.json");
+  EXPECT_EQ(results.at("complete"), false);
+  for (const json& claim : results.at("claims")) EXPECT_EQ(claim.at("article"), 3);
+}
+
+TEST(Simulate, SomeRows_TableAndJson) {
+  const Folder folder;
+  const auto rows = [&] {
+    const Ended ended = freehold(
+        {"simulate", "--workload", "own,producer", "--size", "64,1048576", "--cores", "1,4,8", "--json", folder / "s.json"});
+    EXPECT_TRUE(ended.exited_with(0)) << ended.err;
+    EXPECT_EQ(ended.err, "");  // progress is for terminals
+    for (const char* word : {"MISSES", "LOCKS", "producer", "1048576", "flat", "grows"})
+      EXPECT_NE(ended.out.find(word), std::string::npos) << word << '\n' << ended.out;
+    const json results = results_in(folder / "s.json");
+    EXPECT_EQ(results.at("format"), "freehold-simulate");
+    EXPECT_EQ(results.at("complete"), true);
+    return results.at("rows");
+  };
+  const json first = rows();
+  ASSERT_EQ(first.size(), 4u);
+  for (const json& row : first) {
+    ASSERT_EQ(row.at("counts").size(), 3u);
+    EXPECT_EQ(row.at("counts")[0].at("misses"), 0.0) << "one core has nobody to take lines from";
+    for (const json& count : row.at("counts")) EXPECT_GT(count.at("pairs"), 0);
+  }
+  EXPECT_EQ(first[0].at("flat"), true) << "own small blocks";
+  EXPECT_EQ(rows(), first);
+}
+
+TEST(Simulate, Places_NameTheSourceAndTheObject) {
+  const Ended ended = freehold({"simulate", "--workload", "churn", "--size", "64", "--cores", "4", "--places", "40"});
+  EXPECT_TRUE(ended.exited_with(0)) << ended.err;
+  for (const char* word : {"PLACES", "lock.hpp:", "(a lock)"})
+    EXPECT_NE(ended.out.find(word), std::string::npos) << word << '\n' << ended.out;
+}
+
+TEST(Simulate, TwoNodes_SayWhatTheOtherOneServes) {
+  const Folder folder;
+  const auto count = [&](const char* workload, const char* far_cost) {
+    const Ended ended = freehold({"simulate", "--workload", workload, "--size", "64", "--cores", "1,4", "--nodes", "2",
+                                  "--far-cost", far_cost, "--json", folder / "n.json"});
+    EXPECT_TRUE(ended.exited_with(0)) << ended.err;
+    EXPECT_NE(ended.out.find("FAR"), std::string::npos) << ended.out;
+    return results_in(folder / "n.json").at("rows")[0].at("counts")[1];
+  };
+  const json own = count("own", "200"), dear = count("churn", "300"), cheap = count("churn", "100");
+  EXPECT_GE(own.at("served"), 1.0) << "the block's own line";
+  EXPECT_LE(own.at("far"), 0.05);
+  EXPECT_GT(dear.at("far"), 0.1);
+  EXPECT_DOUBLE_EQ(cheap.at("line_cost").get<double>(), cheap.at("served").get<double>());
+  EXPECT_NEAR(dear.at("line_cost").get<double>(), dear.at("served").get<double>() + 2 * dear.at("far").get<double>(), 1e-9);
+}
+
+TEST(Simulate, OnATerminalCtrlC_KeepsWhatWasFinished) {
+  OnATerminal command({"simulate", "--workload", "many", "--cores", "64,128"});
+  ASSERT_TRUE(command.wait_for("simulated cores"));
+  command.type(kCtrlC);
+  const int status = command.end();
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 128 + SIGINT) << status;
+  EXPECT_NE(command.seen().find("Interrupted"), std::string::npos) << command.seen();
 }
 
 }  // namespace
