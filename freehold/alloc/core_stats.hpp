@@ -67,7 +67,7 @@ __attribute__((no_sanitize("thread"))) void Core<A, Config, Pages, Clock>::repor
     if (stamp == 0 || !Gate::is_quiet(cache->inside)) continue;  // amid a slow call a slot may be free and in the array
     const std::size_t before = n;
     for (const SizeClass c : AllClasses<Classes>{}) {
-      // Each read once: an owner that runs meanwhile moves its array, and the two need not fit together.
+      // Each read once: an owner that runs moves its array, and the two need not fit together.
       void** const array = __atomic_load_n(&cache->bins[c].array, __ATOMIC_RELAXED);
       void** const top = __atomic_load_n(&cache->top.items[c.index()], __ATOMIC_RELAXED);
       if (array == nullptr || top <= array) continue;

@@ -133,7 +133,7 @@ bool DirectBlocks<A, Config, Pages>::may_join() noexcept {
   return joints_ + kMaxJoints <= kMaxJointsOfAll;
 }
 
-// Memory of at least `bytes` out of what is kept; none: there is none, or the system refuses.
+// Memory of at least `bytes` out of what is kept; none if that is too little, or the system refuses.
 template <sync::Atomics A, class Config, os::PageSource Pages>
 typename DirectBlocks<A, Config, Pages>::Memory DirectBlocks<A, Config, Pages>::reuse(std::size_t bytes, bool& zero,
                                                                                       std::uint64_t now) noexcept {

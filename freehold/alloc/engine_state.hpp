@@ -148,7 +148,8 @@ void end_purger_at_exit() noexcept;
 // Called where memory is allocated, outside the gate: a program with threads that holds enough to give some back gets one.
 // `sharing`: threads that share the caches of the CPUs, where the caller is one.
 inline void consider_purger(std::uint64_t sharing = 0) noexcept {
-  const bool may_have_one = g_core.registry().threads() + sharing > 1 || g_options.background_thread == BackgroundThread::kOn;
+  const bool may_have_one =
+      g_core.registry().threads() + sharing > 1 || g_options.background_thread == BackgroundThread::kOn;
   if (may_have_one && !g_purger.exists()) [[unlikely]]
     start_purger_if_worth_while();
 }

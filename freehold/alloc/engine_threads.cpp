@@ -279,7 +279,8 @@ void wake_purger() noexcept {
 void start_purger_if_worth_while() noexcept {
   constexpr std::int64_t kEnoughBytes = std::int64_t{8} << 20;
   if (g_options.background_thread == BackgroundThread::kOff) return;
-  if (g_core.registry().threads() + sharing_threads() < (g_options.background_thread == BackgroundThread::kOn ? 1 : 2)) return;
+  if (g_core.registry().threads() + sharing_threads() < (g_options.background_thread == BackgroundThread::kOn ? 1 : 2))
+    return;
   if (g_core.arena().budget().footprint() + g_core.kept().most_unreported_bytes() < kEnoughBytes) return;
   if (g_purger.has_to_wait()) return;  // before the system call
   if (os::is_confined()) return g_core.arena().budget().limit_regret();

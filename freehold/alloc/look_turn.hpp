@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // One thread at a time looks at the kernel's limit of memory and gives memory back (engine_limit.cpp). The others wait, for
-// memory may not grow meanwhile, but not long: the thread may be stopped.
+// memory may not grow in that time, but not long: the thread may be stopped.
 //
 //   number_    odd while a thread has the turn; each begin and each end adds one
 //   in_vain_   the last turn that took longer than a thread would wait

@@ -19,13 +19,7 @@
 //    those that had come already when they were set, in any order.
 //  - A handle of a timer that was destroyed does nothing: every operation says that there is no such timer.
 #pragma once
-// std::chrono without calendar and streams, where the library has that apart: those take longer to compile than the timers.
-#if __has_include(<bits/chrono.h>)
-#include <bits/chrono.h>
-#else
 #include <chrono>
-#endif
-
 #include <compare>
 #include <concepts>
 #include <cstddef>

@@ -43,7 +43,8 @@ template <class Job, class... Fields>
 template <class Job, class... Fields>
 [[nodiscard]] Job job_of_words(const char* command, const std::vector<std::string>& words,
                                const std::tuple<Fields...>& fields) {
-  if (words.size() != sizeof...(Fields)) throw std::runtime_error(std::string(command) + " is started by the freehold command");
+  if (words.size() != sizeof...(Fields))
+    throw std::runtime_error(std::string(command) + " is started by the freehold command");
   Job job;
   auto word = words.begin();
   std::apply([&](auto... field) { (read_word(*word++, job.*field), ...); }, fields);

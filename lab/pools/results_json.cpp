@@ -54,10 +54,8 @@ ordered_json comparisons_json(const Results& results) {
 
 ordered_json settings_json(const Settings& settings) {
   ordered_json pools = list_json(settings.pools, [](const Candidate* pool) -> ordered_json {
-    return {{"name", pool->name},
-            {"source", pool->source},
-            {"kind", name_of(pool->kind)},
-            {"distributed", pool->distributed}};
+    return {
+        {"name", pool->name}, {"source", pool->source}, {"kind", name_of(pool->kind)}, {"distributed", pool->distributed}};
   });
   return {{"pools", std::move(pools)},
           {"tests", names_json(settings.tests)},
