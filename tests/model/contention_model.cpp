@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "freehold/sync/contention.hpp"
+#include "freehold/sync/policies.hpp"
 #include "sim/explore.hpp"
 #include "sim/sim_atomics.hpp"
 #include "tests/support/strategies.hpp"

@@ -2,8 +2,8 @@
 // The statistics of locks and of contention: what two threads count at the same time is counted twice.
 #include "freehold/sync/atomics.hpp"
 #include "freehold/sync/change_count.hpp"
-#include "freehold/sync/contention.hpp"
 #include "freehold/sync/lock.hpp"
+#include "freehold/sync/policies.hpp"
 #include "tests/support/test.hpp"
 #include "tests/unit/hooked_atomics.hpp"
 
