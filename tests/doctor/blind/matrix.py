@@ -68,13 +68,22 @@ def part_of(entries, settings):
     return lines
 
 
-def rows_of_cases(entries, stories):
-    """A row for each case that was rebuilt from a thread, with what people found there. `stories`: {case: (found, thread)}."""
-    lines = ["| case | rebuilt from | what people found, and how | as one word | the doctor | load |", "|---|---|---|---|---|---|"]
-    for entry in sorted(entries, key=lambda entry: entry["case"]):
-        found, thread = stories[entry["case"]]
-        answer = entry["verdict"] if entry["judgement"] in ("right", "undecided") else f"**{entry['verdict']}**"
-        lines.append(f"| `{entry['case']}` | [{thread}](https://github.com/{thread}) | {found} | {entry['truth']} | {answer} | {entry['load']:.0f} |")
+def rows_of_cases(parts, stories):
+    """A row for each case that was rebuilt from a thread: what people found there, and the answer under each condition, with
+    the load. `parts`: (entries, settings) for each condition. `stories`: {case: (found, thread)}."""
+
+    def answer(entry):
+        text = entry["verdict"] if entry["judgement"] in ("right", "undecided") else f"**{entry['verdict']}**"
+        return f"{text} | {entry['load']:.0f}"
+
+    answers = {}
+    for entries, _ in parts:
+        for entry in entries:
+            answers.setdefault((entry["case"], entry["truth"]), []).append(answer(entry))
+    lines = ["| case | rebuilt from | what people found, and how | as one word |" + " the doctor | load |" * len(parts), "|---" * (4 + 2 * len(parts)) + "|"]
+    for (case, truth), told in sorted(answers.items()):
+        found, thread = stories[case]
+        lines.append(f"| `{case}` | [{thread}](https://github.com/{thread}) | {found} | {truth} | {' | '.join(told)} |")
     return ["", *lines]
 
 
@@ -84,7 +93,7 @@ def as_markdown(kind, command, parts, stories=None):
     lines = [begin, f"Written by `{command}`; a row for each true cause, a column for each verdict (`mixed+` blames the allocator among others, "
              f"`mixed-` does not). `{BORNE}`: measured by hand two threads are at least 1.85 times as fast as one. A program's head names one word as "
              "its cause; some accept others, too, as right."]
-    told = [line for entries, _ in parts for line in rows_of_cases(entries, stories)] if stories else []
+    told = rows_of_cases(parts, stories) if stories else []
     return "\n".join([*lines, *(line for part in parts for line in part_of(*part)), *told, end]) + "\n"
 
 

@@ -58,7 +58,7 @@ def parse_arguments(words):
                         "Results go to a file for each: results-busy.json")
     parser.add_argument("--jobs", type=number(int, 1, 2), default=1, metavar="1", help="cases at the same time: only 1, as they would disturb each other")
     parser.add_argument("--results", type=Path, default=None, metavar="FILE", help="JSON of all answers [BUILD/blind/results.json]")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the section there; into docs/doctor-blind.md: between its marks")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the section there; into docs/doctor-blind.md, or docs/doctor-public.md: between its marks")
     parser.add_argument("--resume", action="store_true", help="keep what the results file has, ask about the rest")
     parser.add_argument("--gate", action="store_true", help="exit 1 if a verdict is wrong, or if there is none at all")
     parser.add_argument("--list", action="store_true", help="name the cases, ask nothing")
