@@ -12,13 +12,14 @@ inline constexpr std::size_t kMostLiveHeapClasses = 96;
 // A heap's record in the list, from RegisteredHeap.
 struct LiveHeap {
   std::uint64_t heap;   // address
+  std::uint64_t name;   // address of a text. Not read from the heap: it may end after its record was read
   std::uint64_t calls;  // address: heaps that have others than LiveHeapLayout::calls are of another type
 };
 
 struct LiveHeapLayout {
   std::uint64_t calls;
-  // From a heap's begin. A pointer to the name, then integers of 8 bytes.
-  std::uint32_t name, limit_bytes, used_bytes, held_bytes, slabs, large_blocks, large_bytes, conflicts;
+  // From a heap's begin: integers of 8 bytes.
+  std::uint32_t limit_bytes, used_bytes, held_bytes, slabs, large_blocks, large_bytes, conflicts;
   // A pointer to the free slots; null before the first block.
   std::uint32_t core;
   // From there: the central bins, and the number of shards (4 bytes), of pointers to them, null where none was made.

@@ -175,10 +175,7 @@ class BasicPrivateHeap {
 
   /// Writes the places of the figures of every heap of this type, for readers outside the process. The registry calls it.
   /// @param layout  where to
-  void add_to(LiveHeapLayout& layout) const noexcept {
-    layout.name = base::distance(this, &options_.name);
-    shards_.add_to(layout, this);
-  }
+  void add_to(LiveHeapLayout& layout) const noexcept { shards_.add_to(layout, this); }
 
   /// Locks the whole heap, so that a child of fork finds it consistent. The heap's registry calls it.
   void before_fork() noexcept { locked_for_fork_.store(shards_.lock_all()); }

@@ -51,7 +51,7 @@ struct Registry {
   void learn_of_fork() noexcept;
   // With the first heap: heaps of its type can be read from outside.
   void describe(const RegisteredHeap& place) noexcept {
-    static_assert(sizeof(LiveHeap) == 2 * sizeof(void*));
+    static_assert(sizeof(LiveHeap) == 3 * sizeof(void*));
     const auto address = [](const void* of) { return reinterpret_cast<std::uintptr_t>(of); };
     place.calls_->add_to(place.heap_, layout);
     layout.calls = address(place.calls_);
@@ -83,8 +83,8 @@ void Registry::learn_of_fork() noexcept {
   pthread_atfork([] { g_registry.before_fork(); }, [] { g_registry.after_fork(); }, [] { g_registry.after_fork(); });
 }
 
-RegisteredHeap::RegisteredHeap(void* heap, const Calls& calls) noexcept
-    : registry_(g_registry), heap_(heap), calls_(&calls) {
+RegisteredHeap::RegisteredHeap(void* heap, const char* name, const Calls& calls) noexcept
+    : registry_(g_registry), heap_(heap), name_(name), calls_(&calls) {
   registry_.learn_of_fork();
   registry_.add(*this);
 }

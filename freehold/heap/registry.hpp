@@ -26,14 +26,15 @@ class RegisteredHeap {
     void (*add_to)(const void* heap, LiveHeapLayout& layout) noexcept;
   };
 
-  RegisteredHeap(void* heap, const Calls& calls) noexcept;
+  RegisteredHeap(void* heap, const char* name, const Calls& calls) noexcept;
   void end() noexcept;
 
  private:
   friend struct Registry;
   Registry& registry_;
-  // Both as LiveHeap has them.
+  // As LiveHeap has them.
   void* heap_;
+  const char* name_;
   const Calls* calls_;
   RegisteredHeap* next_ = nullptr;
   RegisteredHeap* previous_ = nullptr;
@@ -43,7 +44,7 @@ class RegisteredHeap {
 class Registered {
  public:
   template <class Heap>
-  explicit Registered(Heap& heap) noexcept : place_(&heap, kCalls<Heap>) {}
+  explicit Registered(Heap& heap) noexcept : place_(&heap, heap.name(), kCalls<Heap>) {}
   void end() noexcept { place_.end(); }
 
  private:

@@ -226,21 +226,22 @@ class Lists {
     read_list<heap::LiveHeap>(head, to.heaps, to.lists_changed,
                               [&](const heap::LiveHeap& one) -> std::optional<LiveHeapFigures> {
                                 if (one.calls != layout.calls) return std::nullopt;
-                                return heap_figures(one.heap, layout);
+                                return heap_figures(one, layout);
                               });
   }
 
   // None: it has ended meanwhile.
-  std::optional<LiveHeapFigures> heap_figures(std::uint64_t heap, const heap::LiveHeapLayout& layout) {
+  std::optional<LiveHeapFigures> heap_figures(const heap::LiveHeap& of, const heap::LiveHeapLayout& layout) {
     LiveHeapFigures figures;
-    std::uint64_t name = 0, limit = 0, large_bytes = 0, core = 0;
+    const std::uint64_t heap = of.heap;
+    std::uint64_t limit = 0, large_bytes = 0, core = 0;
     const auto number = [&](std::uint32_t offset, std::uint64_t& value) { return memory_.read(heap + offset, value); };
-    if (!number(layout.name, name) || !number(layout.limit_bytes, limit) || !number(layout.used_bytes, figures.used_bytes) ||
+    if (!number(layout.limit_bytes, limit) || !number(layout.used_bytes, figures.used_bytes) ||
         !number(layout.held_bytes, figures.held_bytes) || !number(layout.slabs, figures.slabs) ||
         !number(layout.large_blocks, figures.large_blocks) || !number(layout.large_bytes, large_bytes) ||
         !number(layout.conflicts, figures.conflicts) || !number(layout.core, core))
       return std::nullopt;
-    figures.name = memory_.text(name);
+    figures.name = memory_.text(of.name);
     if (limit != ~std::uint64_t{0}) figures.limit_bytes = limit;
     std::uint64_t objects = 0, bytes = 0;  // wrap as the counters do
     const auto add_bins = [&](std::uint64_t bins, std::uint32_t stride, std::uint32_t live) {

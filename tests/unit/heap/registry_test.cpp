@@ -38,7 +38,7 @@ constexpr RegisteredHeap::Calls kCalls{
 
 [[noreturn]] void fork_with_a_heap_made_first() {
   HeapWhileOneForks heap;
-  RegisteredHeap place(&heap, kCalls);
+  RegisteredHeap place(&heap, "", kCalls);
   std::thread other([&] {
     while (!heap.is_forking) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     use_engine();
