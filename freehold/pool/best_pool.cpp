@@ -4,8 +4,8 @@
 
 namespace freehold::pool {
 
-template struct BestPoolSlow<BestPoolConfig<sync::NativeAtomics, sync::IgnoreContention, false>>;
-template struct BestPoolSlow<BestPoolConfig<sync::UnsharedAtomics, sync::IgnoreContention, false>>;
-template struct BestPoolSlow<BestPoolConfig<sync::NativeAtomics, sync::CountContention<sync::NativeAtomics>, false>>;
+template struct BestPoolSlow<BestPoolShape<sync::NativeAtomics, sync::IgnoreContention, false>>;
+template struct BestPoolSlow<BestPoolShape<sync::UnsharedAtomics, sync::IgnoreContention, false>>;
+template struct BestPoolSlow<BestPoolShape<sync::NativeAtomics, sync::CountContention<sync::NativeAtomics>, false>>;
 
 }  // namespace freehold::pool

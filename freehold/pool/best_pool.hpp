@@ -115,13 +115,13 @@ class BestPoolCore {
 // What a core is compiled for. `kSeen`: the program's sanitizer has to see it, so that the library's does not do. The names
 // hold no orders but those of tests, since compilers disagree on how they are written in names.
 template <sync::Atomics A, class C, bool kSeen>
-struct BestPoolConfig {
+struct BestPoolShape {
   using Atomics = A;
   using Contention = C;
   static constexpr BestPoolOrders kOrders{};
 };
 template <sync::Atomics A, class C, bool kSeen, BestPoolOrders O>
-struct BestPoolConfigWith : BestPoolConfig<A, C, kSeen> {
+struct BestPoolShapeWith : BestPoolShape<A, C, kSeen> {
   static constexpr BestPoolOrders kOrders = O;
 };
 
@@ -171,8 +171,8 @@ class BestPool {
   using Arrays = ThreadArrays<A>;
   using Array = typename Arrays::Array;
   static constexpr bool kSeen = base::kInstrumented;
-  using Config = std::conditional_t<O == BestPoolOrders{}, BestPoolConfig<A, Contention, kSeen>,
-                                    BestPoolConfigWith<A, Contention, kSeen, O>>;
+  using Config = std::conditional_t<O == BestPoolOrders{}, BestPoolShape<A, Contention, kSeen>,
+                                    BestPoolShapeWith<A, Contention, kSeen, O>>;
   using Fast = BestPoolFast<Config>;
 
  public:
@@ -287,9 +287,9 @@ struct Best {
 };
 
 // The pools that the library has compiled.
-extern template struct BestPoolSlow<BestPoolConfig<sync::NativeAtomics, sync::IgnoreContention, false>>;
-extern template struct BestPoolSlow<BestPoolConfig<sync::UnsharedAtomics, sync::IgnoreContention, false>>;
-extern template struct BestPoolSlow<BestPoolConfig<sync::NativeAtomics, sync::CountContention<sync::NativeAtomics>, false>>;
+extern template struct BestPoolSlow<BestPoolShape<sync::NativeAtomics, sync::IgnoreContention, false>>;
+extern template struct BestPoolSlow<BestPoolShape<sync::UnsharedAtomics, sync::IgnoreContention, false>>;
+extern template struct BestPoolSlow<BestPoolShape<sync::NativeAtomics, sync::CountContention<sync::NativeAtomics>, false>>;
 
 }  // namespace freehold::pool
 

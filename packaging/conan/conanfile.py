@@ -30,7 +30,7 @@ LAYERS = {
     "thread_alloc": ["alloc"],
     "thread_alloc_owner_pages": ["alloc"],
 }
-HEADERS_ONLY = {"sync", "timer"}
+HEADERS_ONLY = {"sync"}
 # What freehold/malloc/CMakeLists.txt gives to programs that link these.
 USE_MALLOC = ["-Wl,--undefined=malloc,--undefined=freehold_is_active,--undefined=freehold_refuse_sanitizers"]
 USE_SHARED_MALLOC = ["-Wl,--no-as-needed", "-Wl,--undefined=_ZSt17__throw_bad_allocv,--undefined=_ZSt15get_new_handlerv"]
