@@ -74,7 +74,7 @@ TEST(Doctor, ShortProgram_VerdictAndNothingLeftBehind) {
 
 TEST(Doctor, NoProgram_TheExampleIsExamined) {
   const Folder folder;
-  const Ended ended = doctor({"--budget", "3s", "--allocators", "freehold", "--json", folder / "r.json"});
+  const Ended ended = doctor({"--budget", "8s", "--allocators", "freehold", "--json", folder / "r.json"});
   EXPECT_TRUE(ended.exited_with(0)) << ended.err;
   EXPECT_EQ(ended.out.rfind("freehold doctor: the bundled example\n", 0), 0U) << ended.out;
   EXPECT_NE(content_of(folder / "r.json").find("/freehold-doctor-example\""), std::string::npos);
