@@ -188,9 +188,10 @@ class DirectBlocks {
   Record** buckets_ = nullptr;
   std::size_t bucket_count_ = 0, bucket_bytes_ = 0;
   std::size_t count_ = 0, joints_ = 0;  // of blocks
-  Kept kept_[kMaxKept]{};               // the oldest first
-  std::size_t ended_bytes_ = 0;         // of mappings that ended lately and are not regretted yet
-  std::uint64_t ended_at_ = 0;          // milliseconds, the last of them
+  bool joins_are_refused_ = false;
+  Kept kept_[kMaxKept]{};        // the oldest first
+  std::size_t ended_bytes_ = 0;  // of mappings that ended lately and are not regretted yet
+  std::uint64_t ended_at_ = 0;   // milliseconds, the last of them
   Counter live_bytes_{0}, kept_bytes_{0}, kept_count_{0}, small_{0};  // written under the lock
 };
 

@@ -130,7 +130,7 @@ typename DirectBlocks<A, Config, Pages>::Memory DirectBlocks<A, Config, Pages>::
 template <sync::Atomics A, class Config, os::PageSource Pages>
 bool DirectBlocks<A, Config, Pages>::may_join() noexcept {
   const sync::Guard guard(lock_);
-  return joints_ + kMaxJoints <= kMaxJointsOfAll;
+  return !joins_are_refused_ && joints_ + kMaxJoints <= kMaxJointsOfAll;
 }
 
 // Memory of at least `bytes` out of what is kept; none if that is too little, or the system refuses.
@@ -144,7 +144,8 @@ typename DirectBlocks<A, Config, Pages>::Memory DirectBlocks<A, Config, Pages>::
     zero = false;
     return m;
   }
-  if (m.bytes != 0 && !is_small(bytes) && (m.joint_count != 0 || keeps_some()) && may_join())
+  if (m.bytes != 0 && !is_small(bytes) && (m.joint_count != 0 || keeps_some()) && may_join() &&
+      !pages_->is_locked(reinterpret_cast<void*>(m.at)))  // where the system would make the whole target resident first
     return join(m, bytes, zero, now);
   regret_if_soon(bytes - m.bytes, now);
   return m.bytes == 0 ? m : grow(m, bytes, zero);
@@ -179,10 +180,13 @@ typename DirectBlocks<A, Config, Pages>::Memory DirectBlocks<A, Config, Pages>::
     const Memory piece = from.joint_count == 0 ? from : from.part(0, from.joint(0));
     const std::uintptr_t at = joined.at + have;
     if (!pages_->move_onto(reinterpret_cast<void*>(at), reinterpret_cast<void*>(piece.at), piece.bytes)) {
-      // What was there may be another thread's by now.
-      end(joined.at, have);
-      end(at + piece.bytes, bytes - have - piece.bytes);
-      end(from.at, from.bytes);
+      // Since Linux 6.17 a move may be refused half-way: what was at both ends may be another thread's by now. These
+      // addresses are lost, once in a process.
+      if (have != 0) end(joined.at, have);
+      if (const std::size_t behind = have + piece.bytes; behind < bytes) end(joined.at + behind, bytes - behind);
+      if (piece.bytes < from.bytes) end(from.at + piece.bytes, from.bytes - piece.bytes);
+      const sync::Guard guard(lock_);
+      joins_are_refused_ = true;
       return {};
     }
     have += piece.bytes;

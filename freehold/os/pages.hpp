@@ -52,8 +52,9 @@ struct Pages {
   // Makes a mapping of map(), remap() or move_out(), or a part of one, `new_bytes` long, elsewhere if need be; new pages
   // read as zero. Null: not possible, nothing changed, errno neither.
   static void* remap(void* mapping, std::size_t bytes, std::size_t new_bytes) noexcept;
-  // The pages of `bytes` at `from`, within one mapping, in place of those at `to`; `from` is unmapped. False: not possible;
-  // `from` is untouched, and what was at `to` may be unmapped.
+  // The pages of `bytes` at `from`, within one mapping, in place of those at `to`; `from` is unmapped. False: not possible,
+  // and what was at both may be unmapped or moved, all or in part (Linux 6.17: a mapping that was split since is moved in
+  // parts).
   static bool move_onto(void* to, void* from, std::size_t bytes) noexcept;
   // A mapping of `new_bytes` with the content of the `bytes` at `from`, whose pages are moved, not copied; `from` stays
   // mapped, its content is unspecified then. Null: not possible (before Linux 5.7, under an emulator, over locked memory,

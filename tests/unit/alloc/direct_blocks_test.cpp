@@ -174,9 +174,30 @@ TEST(DirectBlocks, Joined_TheSystemRefusesAPiece_ABlockComesAnyway) {
     std::memset(block, 1, 3 * kMiB);
     EXPECT_TRUE(blocks.check());
     blocks.free(block);
+    const auto moves = blocks.pages.calls(FakePages::kMoveOnto);
+    for (void*& again : short_ones) again = blocks.allocate(kMiB);
+    for (void* again : short_ones) blocks.free(again);
+    blocks.free(blocks.allocate(12 * kMiB));
+    EXPECT_EQ(blocks.pages.calls(FakePages::kMoveOnto), moves) << "each refusal leaves addresses behind that may be others'";
     blocks.free(in_use);
     EXPECT_TRUE(blocks.check());
   }
+}
+
+// The whole target would be populated first, and be locked beside what is moved there.
+TEST(DirectBlocks, LockedMemory_IsNotJoined) {
+  TestBlocks blocks;
+  blocks.pages.locks_all = true;
+  void* const in_use = blocks.allocate(64 * kMiB);
+  void* short_ones[3];
+  for (void*& block : short_ones) block = blocks.allocate(kMiB);
+  for (void* block : short_ones) blocks.free(block);
+  void* const block = blocks.allocate(3 * kMiB);
+  ASSERT_NE(block, nullptr);
+  EXPECT_EQ(blocks.pages.calls(FakePages::kMoveOnto), 0U);
+  EXPECT_TRUE(blocks.check());
+  blocks.free(block);
+  blocks.free(in_use);
 }
 
 // As a program that decodes pictures: soon its pages come out of what it freed before, whatever their sizes.

@@ -19,6 +19,8 @@ namespace freehold::test {
 // unmapped without being mapped is an error of the engine.
 class FakePages {
  public:
+  bool locks_all = false;  // as after mlockall(MCL_FUTURE)
+
   // The last three are advice: a refusal is not told.
   enum Kind : unsigned {
     kPlace,
@@ -117,8 +119,11 @@ class FakePages {
     EXPECT_TRUE(is_ours(from, bytes)) << "moving what is not ours";
     EXPECT_TRUE(is_ours(to, bytes)) << "moving onto what is not ours";
     const bool moves = allowed(kMoveOnto);
-    forget(moves ? from : to, bytes);
-    return moves ? os::Pages::move_onto(to, from, bytes) : !os::Pages::unmap(to, bytes);
+    forget(from, bytes);
+    if (moves) return os::Pages::move_onto(to, from, bytes);
+    forget(to, bytes);  // of a move that was refused half-way neither is
+    (void)os::Pages::unmap(from, bytes);
+    return !os::Pages::unmap(to, bytes);
   }
   void* move_out(void* from, std::size_t bytes, std::size_t new_bytes) noexcept {
     if (!allowed(kMoveOut)) return nullptr;
@@ -136,7 +141,7 @@ class FakePages {
     EXPECT_TRUE(is_ours(address, bytes)) << "naming what is not ours";
     (void)allowed(kName);
   }
-  bool is_locked(void*) noexcept { return false; }
+  bool is_locked(void*) noexcept { return locks_all; }
   std::size_t address_limit() noexcept { return SIZE_MAX; }
   bool guard_at(void* address, std::size_t bytes) noexcept {
     const std::lock_guard guard(lock_);
