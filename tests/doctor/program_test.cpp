@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -394,7 +395,7 @@ TEST(RealTime, NoMoreThreadsThanCpus_All) {
     RealTime real_time(program.pid());
     EXPECT_EQ(::sched_getscheduler(0), SCHED_FIFO | SCHED_RESET_ON_FORK);
     real_time.look();
-    EXPECT_EQ(program.policies(), std::vector<int>(cpus + 1, SCHED_RR)) << "the first thread sleeps";
+    EXPECT_EQ(program.policies(), std::vector<int>(cpus + 1, SCHED_RR | SCHED_RESET_ON_FORK)) << "the first thread sleeps";
   }
   EXPECT_EQ(::sched_getscheduler(0), SCHED_OTHER);
   {
@@ -404,23 +405,69 @@ TEST(RealTime, NoMoreThreadsThanCpus_All) {
   }
 }
 
-// It had no more threads than CPUs, and begins another: that inherits the priority.
+// It had no more threads than CPUs, and begins another.
 TEST(RealTime, MoreThreadsLater_NoneAnyMore) {
   if (::geteuid() != 0) GTEST_SKIP() << "Only root may have real-time threads for certain.";
   const std::size_t cpus = cpus_in_order().size();
   const Threads program(cpus + 1);
   const sched_param lowest{1};
-  for (const pid_t thread : live::threads_of(program.pid())) ASSERT_EQ(::sched_setscheduler(thread, SCHED_RR, &lowest), 0);
+  const std::vector<pid_t> threads = live::threads_of(program.pid());
+  for (std::size_t i = 0; i < cpus; ++i)
+    ASSERT_EQ(::sched_setscheduler(threads[i], SCHED_RR | SCHED_RESET_ON_FORK, &lowest), 0);
   RealTime real_time(program.pid());
   real_time.look();
   EXPECT_EQ(program.policies(), std::vector<int>(cpus + 2, SCHED_OTHER));
+  for (const pid_t thread : threads) EXPECT_EQ(::getpriority(PRIO_PROCESS, static_cast<id_t>(thread)), -20);
+}
+
+// What a program starts between two looks is ordinary, whether or not anybody looks again.
+TEST(RealTime, ChildrenDoNotInheritIt) {
+  if (::geteuid() != 0) GTEST_SKIP() << "Only root may have real-time threads for certain.";
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    char go = 0;
+    if (::read(ends[0], &go, 1) != 1) ::_exit(2);
+    const pid_t grandchild = ::fork();
+    if (grandchild == 0) ::_exit(::sched_getscheduler(0) == SCHED_OTHER ? 0 : 1);
+    int status = 0;
+    ::waitpid(grandchild, &status, 0);
+    ::_exit(WEXITSTATUS(status));
+  }
+  RealTime real_time(child);
+  real_time.look();
+  EXPECT_EQ(::sched_getscheduler(child), SCHED_RR | SCHED_RESET_ON_FORK);
+  ASSERT_EQ(::write(ends[1], "", 1), 1);
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  for (const int end : ends) ::close(end);
 }
 
 TEST(RealTime, ProgramChoosesPriorities_LeftAlone) {
-  const Threads program(1, SCHED_BATCH);
-  RealTime real_time(program.pid());
-  real_time.look();
-  EXPECT_EQ(program.policies(), (std::vector<int>{SCHED_OTHER, SCHED_BATCH}));
+  const Threads batch(1, SCHED_BATCH), nice(1);
+  RealTime(batch.pid()).look();
+  EXPECT_EQ(batch.policies(), (std::vector<int>{SCHED_OTHER, SCHED_BATCH}));
+  ASSERT_EQ(::setpriority(PRIO_PROCESS, static_cast<id_t>(live::threads_of(nice.pid())[1]), 10), 0);
+  RealTime(nice.pid()).look();
+  EXPECT_EQ(nice.policies(), (std::vector<int>{SCHED_OTHER, SCHED_OTHER}));
+  const Threads own(1);
+  const sched_param ten{10};
+  if (::sched_setscheduler(own.pid(), SCHED_RR, &ten) != 0) return;  // only root may for certain
+  RealTime(own.pid()).look();
+  EXPECT_EQ(own.policies(), (std::vector<int>{SCHED_RR, SCHED_OTHER}));
+}
+
+TEST(Precedence, TwoInOneSession_TheFirstGivesTheGroupBack) {
+  const std::string group = group_of_session();
+  auto first = std::make_unique<Precedence>();
+  auto second = std::make_unique<Precedence>();
+  if (!first->take() || group.empty()) GTEST_SKIP() << "There is nothing to take.";
+  EXPECT_TRUE(second->take());
+  first.reset();
+  second.reset();
+  EXPECT_EQ(group_of_session(), group);
 }
 
 }  // namespace

@@ -15,6 +15,8 @@ namespace {
 constexpr const char* kAutogroup = "/proc/self/autogroup";
 constexpr int kPriority = 1;  // among real-time threads: the lowest
 constexpr int kOwnPriority = 2;
+// What the program starts is ordinary until the next look, and for ever if there is none.
+constexpr int kRealTime = SCHED_RR | SCHED_RESET_ON_FORK;
 
 // "/autogroup-17 nice 0"; empty where the kernel has no such groups.
 std::string group_nice() {
@@ -33,11 +35,6 @@ bool set_policy(pid_t thread, int policy, int priority) {
   return ::sched_setscheduler(thread, policy, &param) == 0;
 }
 
-struct Thread {
-  pid_t id;
-  int policy;
-};
-
 }  // namespace
 
 bool Precedence::take() {
@@ -46,7 +43,9 @@ bool Precedence::take() {
   nice_before_ = ::getpriority(PRIO_PROCESS, 0);
   taken_ = ::setpriority(PRIO_PROCESS, 0, kNiceBeforeOthers) == 0;
   const std::string group = taken_ ? group_nice() : "";
-  if (!group.empty() && set_group_nice(std::to_string(kNiceBeforeOthers))) group_nice_before_ = group;
+  // If it is taken already, by another examination in the session, that one gives it back.
+  if (!group.empty() && group != std::to_string(kNiceBeforeOthers) && set_group_nice(std::to_string(kNiceBeforeOthers)))
+    group_nice_before_ = group;
   return taken_;
 }
 
@@ -60,28 +59,40 @@ RealTime::RealTime(pid_t root) : root_(root) {
   is_left_alone_ = !set_policy(0, SCHED_FIFO | SCHED_RESET_ON_FORK, kOwnPriority);
 }
 
-RealTime::~RealTime() { set_policy(0, SCHED_OTHER, 0); }
+RealTime::~RealTime() {
+  // To clear the flag takes CAP_SYS_NICE, not only a limit (RLIMIT_RTPRIO) that allows the priority.
+  if (!set_policy(0, SCHED_OTHER, 0)) set_policy(0, SCHED_OTHER | SCHED_RESET_ON_FORK, 0);
+}
 
 void RealTime::look() {
   if (is_left_alone_) return;
-  std::vector<Thread> threads;
+  std::vector<pid_t> own, real_time;  // the program's first process's threads, and those of them with the priority
   cpu_set_t usable;
   CPU_ZERO(&usable);
   std::size_t at_once = 0;  // without first threads that sleep: most of them only wait for the others
   for (const pid_t pid : live::family_of(root_))
     for (const pid_t id : live::threads_of(pid)) {
       cpu_set_t cpus;
+      sched_param param{};
       const int policy = ::sched_getscheduler(id);
-      if (policy < 0 || ::sched_getaffinity(id, sizeof cpus, &cpus) != 0) continue;
-      is_left_alone_ = is_left_alone_ || (policy != SCHED_OTHER && policy != SCHED_RR);
+      if (policy < 0 || ::sched_getaffinity(id, sizeof cpus, &cpus) != 0 || ::sched_getparam(id, &param) != 0) continue;
       CPU_OR(&usable, &usable, &cpus);
-      threads.push_back({id, policy});
       at_once += id != pid || live::sleeping_call_of(pid, id) == "running" ? 1 : 0;
+      if (policy == kRealTime && param.sched_priority == kPriority) {
+        real_time.push_back(id);
+      } else {
+        const int nice = ::getpriority(PRIO_PROCESS, static_cast<id_t>(id));
+        is_left_alone_ =
+            is_left_alone_ || (policy & ~SCHED_RESET_ON_FORK) != SCHED_OTHER || (nice != 0 && nice != kNiceBeforeOthers);
+        if (!is_left_alone_ && nice == 0) ::setpriority(PRIO_PROCESS, static_cast<id_t>(id), kNiceBeforeOthers);
+        if (pid == root_) own.push_back(id);
+      }
     }
-  const bool fits = !is_left_alone_ && at_once <= static_cast<std::size_t>(CPU_COUNT(&usable));
-  for (const Thread& thread : threads)
-    if (fits != (thread.policy == SCHED_RR))
-      fits ? set_policy(thread.id, SCHED_RR, kPriority) : set_policy(thread.id, SCHED_OTHER, 0);
+  if (!is_left_alone_ && at_once <= static_cast<std::size_t>(CPU_COUNT(&usable))) {
+    for (const pid_t id : own) set_policy(id, kRealTime, kPriority);
+    return;
+  }
+  for (const pid_t id : real_time) set_policy(id, SCHED_OTHER, 0);  // at the nice value that it has
 }
 
 }  // namespace freehold::doctor

@@ -34,10 +34,11 @@ class Precedence {
   std::string group_nice_before_;  // empty: the session has no group, or kept its weight
 };
 
-// Gives the threads of a program and its descendants real-time priority while no more of them run than may use CPUs at the
-// same time. A program that chooses its threads' priorities is left alone. The calling thread gets a higher one to look
-// after them; its children do not inherit it. Real-time threads leave others 5% of a CPU (sched_rt_runtime_us), and are not
-// subject to a control group's quota. One thread. Cost of a look: about 30 us for each thread.
+// Gives the threads of a program's first process real-time priority while no more threads of the program run than may use
+// CPUs at the same time; what that process starts is ordinary until the next look, and its descendants run at nice -20. A
+// program that chooses its threads' priorities is left alone once that was seen. The calling thread gets a higher priority
+// to look after them; its children do not inherit it. Real-time threads leave others 5% of a CPU (sched_rt_runtime_us), and
+// are not subject to a control group's quota. One thread. Cost of a look: about 30 us for each thread.
 class RealTime {
  public:
   explicit RealTime(pid_t root);
