@@ -412,8 +412,10 @@ TEST(RealTime, MoreThreadsLater_NoneAnyMore) {
   const Threads program(cpus + 1);
   const sched_param lowest{1};
   const std::vector<pid_t> threads = live::threads_of(program.pid());
-  for (std::size_t i = 0; i < cpus; ++i)
+  for (std::size_t i = 0; i < cpus; ++i) {
+    ASSERT_EQ(::setpriority(PRIO_PROCESS, static_cast<id_t>(threads[i]), kNiceBeforeOthers), 0);
     ASSERT_EQ(::sched_setscheduler(threads[i], SCHED_RR | SCHED_RESET_ON_FORK, &lowest), 0);
+  }
   RealTime real_time(program.pid());
   real_time.look();
   EXPECT_EQ(program.policies(), std::vector<int>(cpus + 2, SCHED_OTHER));
