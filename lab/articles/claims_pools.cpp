@@ -18,14 +18,14 @@ class Figures {
 
   // Nanoseconds for an acquire and a release: of CPU time for one thread, which never waits.
   [[nodiscard]] Sets cost(std::string_view pool, const pools::Row& row, std::uint32_t shards = 0) const {
-    return sets_of(pool, row, shards, false, [&](const pools::Sample& s) {
+    return sets_of(pool, row, shards, false, [&](const pools::Report& s) {
       return static_cast<double>(row.threads == 1 ? s.cpu_ns : s.elapsed_ns) /
              static_cast<double>(std::max<std::uint64_t>(s.operations, 1));
     });
   }
   // Conflicts for each hundred operations.
   [[nodiscard]] Sets contention(std::string_view pool, const pools::Row& row, std::uint32_t shards) const {
-    return sets_of(pool, row, shards, true, [](const pools::Sample& s) {
+    return sets_of(pool, row, shards, true, [](const pools::Report& s) {
       return 100 * static_cast<double>(s.conflicts) / static_cast<double>(std::max<std::uint64_t>(s.counted, 1));
     });
   }
@@ -33,15 +33,7 @@ class Figures {
  private:
   template <class F>
   [[nodiscard]] Sets sets_of(std::string_view pool, const pools::Row& row, std::uint32_t shards, bool counted, F f) const {
-    const auto& all = results_.settings.pools;
-    const auto found = std::ranges::find(all, pool, &pools::Candidate::name);
-    Sets sets(results_.settings.repeat);
-    const pools::Series* const series =
-        found == all.end() ? nullptr : results_.find(row, static_cast<std::size_t>(found - all.begin()), shards, counted);
-    for (std::size_t set = 0; series != nullptr && set < std::min(sets.size(), series->samples.size()); ++set) {
-      if (series->samples[set]) sets[set] = f(*series->samples[set]);
-    }
-    return sets;
+    return cli::sets_of(results_.find(row, pool, shards, counted), f);
   }
 
   const pools::Results& results_;
@@ -171,8 +163,8 @@ class DistributedPools {
         const Sets sets = figure(row, n);
         const auto range = range_of(sets);
         line.values.push_back(median_of(sets));
-        line.least.push_back(range ? std::optional(range->first) : std::nullopt);
-        line.greatest.push_back(range ? std::optional(range->second) : std::nullopt);
+        line.least.push_back(range ? std::optional(range->least) : std::nullopt);
+        line.greatest.push_back(range ? std::optional(range->greatest) : std::nullopt);
       }
       plot.lines.push_back(std::move(line));
     }

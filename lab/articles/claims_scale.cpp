@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "lab/articles/findings.hpp"
-#include "lab/scale/verdict.hpp"
 
 namespace freehold::cli::articles {
 namespace {
@@ -24,29 +23,18 @@ class Scaling {
   [[nodiscard]] std::uint32_t most() const { return most_; }
   // The fewest workers of which one has no CPU; 0: not measured.
   [[nodiscard]] std::uint32_t over() const { return over_; }
-  [[nodiscard]] std::size_t subject(std::string_view name) const {
-    const auto& all = results_.settings.subjects;
-    return static_cast<std::size_t>(std::ranges::find(all, name, &Subject::name) - all.begin());
-  }
   [[nodiscard]] Sets speed(Workload test, Mode mode, std::string_view name, std::uint32_t workers) const {
-    const Cell cell{test, mode, subject(name), workers};
-    return sets_of([&](std::size_t set) { return speed_in_set(results_, cell, set); });
+    return speeds_of(results_, {test, mode, name, workers});
   }
   // Milliseconds.
   [[nodiscard]] Sets time(Workload test, Mode mode, std::string_view name, std::uint32_t workers) const {
-    const Series* const series = results_.find({test, mode, subject(name), workers});
-    return sets_of([&](std::size_t set) -> std::optional<double> {
-      if (series == nullptr || set >= series->samples.size() || !series->samples[set]) return {};
-      return 1e-6 * static_cast<double>(series->samples[set]->elapsed_ns);
-    });
+    return combine({times_of(results_.find({test, mode, name, workers}))}, [](const auto& v) { return 1e3 * v[0]; });
   }
   // Nanoseconds of all workers' CPU time for an operation.
   [[nodiscard]] Sets cpu(Workload test, Mode mode, std::string_view name, std::uint32_t workers) const {
-    const Series* const series = results_.find({test, mode, subject(name), workers});
-    return sets_of([&](std::size_t set) -> std::optional<double> {
-      if (series == nullptr || set >= series->samples.size() || !series->samples[set]) return {};
-      return static_cast<double>(series->samples[set]->cpu_ns) /
-             static_cast<double>(operations_of(job_of(results_, *series)));
+    const Series* const series = results_.find({test, mode, name, workers});
+    return sets_of(series, [&](const Report& report) {
+      return static_cast<double>(report.cpu_ns) / static_cast<double>(series->job.operations());
     });
   }
   // Milliseconds for one iteration, the article's document, of which every worker does one at a time.
@@ -56,17 +44,10 @@ class Scaling {
   }
   // Of the same work, over all threads.
   [[nodiscard]] std::string nanoseconds(Workload test, std::string_view name, std::uint32_t workers) const {
-    return figure_text(nanoseconds_per_operation(results_, results_.find({test, Mode::kThreads, subject(name), workers})));
+    return figure_text(nanoseconds_per_operation(results_.find({test, Mode::kThreads, name, workers})));
   }
 
  private:
-  template <class F>
-  [[nodiscard]] Sets sets_of(F f) const {
-    Sets sets(results_.settings.repeat);
-    for (std::size_t set = 0; set < sets.size(); ++set) sets[set] = f(set);
-    return sets;
-  }
-
   const scale::Results& results_;
   std::uint32_t most_ = 2;
   std::uint32_t over_ = 0;
@@ -76,24 +57,13 @@ class Scaling {
 void take_over(const scale::Results& results, Claims& claims, std::string_view id, std::string statement,
                std::string limits) {
   const scale::Verdict verdict = verdict_of(results);
-  const auto found = std::ranges::find(verdict.claims, id, &scale::Claim::id);
+  const auto found = std::ranges::find(verdict.claims, id, &cli::Claim::id);
   articles::Claim claim;
+  if (found != verdict.claims.end()) static_cast<cli::Claim&>(claim) = *found;
   claim.id = id;
   claim.statement = std::move(statement);
   claim.limits = std::move(limits);
-  if (found != verdict.claims.end()) {
-    claim.figure = found->figures;
-    claim.ratio = found->ratio;
-    claim.least = found->least;
-    claim.greatest = found->greatest;
-    constexpr std::array kAs{articles::Verdict::kNotMeasured, articles::Verdict::kReproduced, articles::Verdict::kRefuted,
-                             articles::Verdict::kUndecided};
-    claim.verdict = kAs[static_cast<std::size_t>(found->outcome)];
-    const bool is_below = id == "system-threads-degrade";
-    claim.at_least = !is_below;
-    claim.threshold = id == "freehold-threads-scale" ? kLikeProcesses : id == "pool-unlocks" ? kUnlocks : kScales;
-  }
-  if (results.machine.cpus == 1) claim.verdict = articles::Verdict::kNotTestable;
+  if (results.machine.cpus == 1) claim.outcome = Outcome::kNotTestable;
   claims.add(std::move(claim));
 }
 

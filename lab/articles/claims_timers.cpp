@@ -110,29 +110,18 @@ class Timers {
       cells.push_back(figure_text(cost(structure->name, ascending_, Phase::kAll)));
       cells.push_back(figure_text(cost(structure->name, worn_, Phase::kAll)));
       for (const Figure figure : {Figure::kCpu, Figure::kSleeps})
-        cells.push_back(
-            figure_text(timers::median_of(results_.find(worn_, Load::kHeap, structure->name), Phase::kAll, figure)));
+        cells.push_back(figure_text(figures_of(results_.find(worn_, Load::kHeap, structure->name), Phase::kAll, figure)));
       table.rows.push_back(std::move(cells));
     }
     findings_.tables.push_back(std::move(table));
   }
 
  private:
-  template <class F>
-  [[nodiscard]] Sets sets_of(std::string_view name, const Row& row, Load load, F f) const {
-    Sets sets(results_.settings.repeat);
-    const Series* const series = results_.find(row, load, name);
-    for (std::size_t set = 0; series != nullptr && set < std::min(sets.size(), series->samples.size()); ++set) {
-      if (series->samples[set]) sets[set] = f(*series->samples[set]);
-    }
-    return sets;
-  }
   [[nodiscard]] Sets cost(std::string_view name, const Row& row, Phase phase) const {
-    return sets_of(name, row, Load::kAlone, [&](const Sample& s) { return figure_of(s, row.test, phase, Figure::kCpu); });
+    return figures_of(results_.find(row, Load::kAlone, name), phase, Figure::kCpu);
   }
   [[nodiscard]] Sets sleeps(std::string_view name) const {
-    return sets_of(name, worn_, Load::kHeap,
-                   [&](const Sample& s) { return figure_of(s, worn_.test, Phase::kAll, Figure::kSleeps); });
+    return figures_of(results_.find(worn_, Load::kHeap, name), Phase::kAll, Figure::kSleeps);
   }
   [[nodiscard]] std::string all_text(std::string_view from, std::string_view to) const {
     return fmt::format("create, set and handle: random {} ns instead of {}, ascending {} instead of {}",

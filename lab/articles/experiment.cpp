@@ -4,44 +4,29 @@
 #include <algorithm>
 #include <iterator>
 
+#include "lab/articles/findings.hpp"
+#include "lab/experiment/command.hpp"
+#include "lab/experiment/options.hpp"
 #include "lab/experiment/run.hpp"
-#include "lab/pools/experiment.hpp"
-#include "lab/scale/experiment.hpp"
-#include "lab/scale/verdict.hpp"
-#include "lab/timers/experiment.hpp"
 
 namespace freehold::cli::articles {
 namespace {
 
-class Experiment {
- public:
-  Experiment(Interrupts& interrupts, Progress& progress) : interrupts_(interrupts), progress_(progress) {}
-
-  template <class Part, class Settings, class Run>
-  void part(std::optional<Part>& result, const std::optional<Settings>& settings, Run run) {
-    if (!settings || interrupts_.arrived() != 0) return;
-    result = run(*settings);
-    complete_ &= result->complete;
-  }
-  void pools(std::optional<pools::Results>& result, const std::optional<pools::Settings>& settings) {
-    part(result, settings, [&](const auto& s) { return pools::run_experiment(s, interrupts_, progress_); });
-  }
-  void timers(std::optional<timers::Results>& result, const std::optional<timers::Settings>& settings) {
-    part(result, settings, [&](const auto& s) { return timers::run_experiment(s, interrupts_, progress_); });
-  }
-  void scale(std::optional<scale::Results>& result, const std::optional<scale::Settings>& settings) {
-    part(result, settings, [&](const auto& s) { return scale::run_experiment(s, interrupts_, progress_); });
-  }
-  [[nodiscard]] bool is_complete() const { return complete_ && interrupts_.arrived() == 0; }
-
- private:
-  Interrupts& interrupts_;
-  Progress& progress_;
-  bool complete_ = true;
-};
-
 void add_failures(std::vector<std::string>& all, const auto& part) {
   if (part) std::ranges::move(failures_of(*part), std::back_inserter(all));
+}
+
+OptionTable<Choice>& options() {
+  static OptionTable<Choice> table = [] {
+    OptionTable<Choice> all;
+    all.numbers("--articles", &Choice::articles, kFirstArticle, kLastArticle, "Numbers of the articles to test")
+        .measured("", "Short run: one set, a tenth of the work", [](Choice& choice) {
+          choice.repeat = 1;
+          choice.quick = true;
+        });
+    return all;
+  }();
+  return table;
 }
 
 using scale::Workload;
@@ -131,20 +116,20 @@ scale::Settings one_cpu_of(const Choice& choice) {
 
 }  // namespace
 
-Results run_experiment(const Plan& plan, Interrupts& interrupts, Progress& progress) {
-  Results results;
-  results.plan = plan;
+Results run_experiment(const Results& plan, Interrupts& interrupts, Progress& progress) {
+  Results results = plan;
   record_run(results, [&] {
-    Experiment experiment(interrupts, progress);
-    experiment.pools(results.crc, plan.crc);
-    experiment.pools(results.several, plan.several);
-    experiment.pools(results.fewer, plan.fewer);
-    experiment.pools(results.alone, plan.alone);
-    experiment.timers(results.timers, plan.timers);
-    experiment.scale(results.scaling, plan.scaling);
-    experiment.scale(results.one_cpu, plan.one_cpu);
-    experiment.scale(results.blocks, plan.blocks);
-    return experiment.is_complete();
+    bool complete = true;
+    const auto measure_part = [&](auto& part) {
+      if (!part) return;
+      if (interrupts.arrived() != 0) return part.reset();
+      part = run_experiment(part->settings, interrupts, progress);
+      complete &= part->complete;
+    };
+    for (auto* part : {&results.crc, &results.several, &results.fewer, &results.alone}) measure_part(*part);
+    measure_part(results.timers);
+    for (auto* part : {&results.scaling, &results.one_cpu, &results.blocks}) measure_part(*part);
+    return complete && interrupts.arrived() == 0;
   });
   return results;
 }
@@ -157,35 +142,38 @@ std::vector<std::string> failures_of(const Results& results) {
   return all;
 }
 
-bool Plan::has(std::uint32_t article) const { return std::ranges::count(choice.articles, article) > 0; }
+bool Results::has_failures() const { return !failures_of(*this).empty(); }
 
-Plan plan_of(const Choice& choice) {
-  Plan plan{.choice = choice,
-            .crc = {},
-            .several = {},
-            .fewer = {},
-            .alone = {},
-            .timers = {},
-            .scaling = {},
-            .one_cpu = {},
-            .blocks = {}};
-  if (plan.has(1)) plan.crc = crc_of(choice);
-  if (plan.has(2)) {
-    plan.several = several_of(choice);
-    plan.fewer = fewer_of(choice);
-    plan.alone = alone_of(choice);
+void add_options(Command& command) { options().add_to(command, "docs/articles.md has the claims and a stored run."); }
+
+int run_command() {
+  return cli::run_command(options().files(), plan_of(options().settings()), run_experiment, page_parts());
+}
+
+Results plan_of(const Choice& choice) {
+  Results plan;
+  plan.choice = choice;
+  const auto has = [&](std::uint32_t article) { return std::ranges::count(choice.articles, article) > 0; };
+  const auto add = [](auto& part, auto settings) { part.emplace(settings, jobs_of(settings)); };
+  if (has(1)) add(plan.crc, crc_of(choice));
+  if (has(2)) {
+    add(plan.several, several_of(choice));
+    add(plan.fewer, fewer_of(choice));
+    add(plan.alone, alone_of(choice));
   }
-  if (plan.has(3)) plan.timers = timers_of(choice);
-  if (plan.has(4)) {
-    plan.scaling = scale_of(choice, {Workload::kCompute, Workload::kAllocate, Workload::kMixed, Workload::kMemory,
-                                     Workload::kObject, Workload::kLocked});
-    plan.scaling->modes = {Mode::kThreads, Mode::kProcesses, Mode::kPool};
-    plan.scaling->workers = kArticlesWorkers;
-    plan.one_cpu = one_cpu_of(choice);
+  if (has(3)) add(plan.timers, timers_of(choice));
+  if (has(4)) {
+    scale::Settings scaling = scale_of(choice, {Workload::kCompute, Workload::kAllocate, Workload::kMixed, Workload::kMemory,
+                                                Workload::kObject, Workload::kLocked});
+    scaling.modes = {Mode::kThreads, Mode::kProcesses, Mode::kPool};
+    scaling.workers = kArticlesWorkers;
+    add(plan.scaling, scaling);
+    add(plan.one_cpu, one_cpu_of(choice));
   }
-  if (plan.has(5)) {
-    plan.blocks = scale_of(choice, {Workload::kCompute, Workload::kIsolation, Workload::kHandover});
-    plan.blocks->modes = {Mode::kThreads};
+  if (has(5)) {
+    scale::Settings blocks = scale_of(choice, {Workload::kCompute, Workload::kIsolation, Workload::kHandover});
+    blocks.modes = {Mode::kThreads};
+    add(plan.blocks, blocks);
   }
   return plan;
 }

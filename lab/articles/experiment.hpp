@@ -8,12 +8,9 @@
 
 #include "cli/support/interrupts.hpp"
 #include "lab/experiment/series.hpp"
-#include "lab/pools/plan.hpp"
-#include "lab/pools/results.hpp"
-#include "lab/scale/plan.hpp"
-#include "lab/scale/results.hpp"
-#include "lab/timers/plan.hpp"
-#include "lab/timers/results.hpp"
+#include "lab/pools/experiment.hpp"
+#include "lab/scale/experiment.hpp"
+#include "lab/timers/experiment.hpp"
 
 namespace freehold::cli::articles {
 
@@ -27,34 +24,30 @@ struct Choice {
   bool quick = false;  // a tenth of the work, one set unless `repeat` is given
 };
 
-// The parts that no chosen article needs are empty.
-struct Plan {
+// The parts that no chosen article needs are empty. A plan is results without measurements.
+struct Results : RunRecord {
   Choice choice;
-  std::optional<pools::Settings> crc;      // article 1
-  std::optional<pools::Settings> several;  // article 2's tests 1 and 2
-  std::optional<pools::Settings> fewer;    // its test 2 with a quarter of the operations
-  std::optional<pools::Settings> alone;    // its test 3, and other tests with one thread
-  std::optional<timers::Settings> timers;  // article 3
-  std::optional<scale::Settings> scaling;  // article 4
-  std::optional<scale::Settings> one_cpu;  // its tests on a single processor
-  std::optional<scale::Settings> blocks;   // article 5
+  std::optional<pools::Results> crc;      // article 1
+  std::optional<pools::Results> several;  // article 2's tests 1 and 2
+  std::optional<pools::Results> fewer;    // its test 2 with a quarter of the operations
+  std::optional<pools::Results> alone;    // its test 3, and other tests with one thread
+  std::optional<timers::Results> timers;  // article 3
+  std::optional<scale::Results> scaling;  // article 4
+  std::optional<scale::Results> one_cpu;  // its tests on a single processor
+  std::optional<scale::Results> blocks;   // article 5
 
-  [[nodiscard]] bool has(std::uint32_t article) const;
+  [[nodiscard]] bool has_failures() const;
 };
 
 // Throws Failure when Freehold's library, which article 4's claims need, cannot be found.
-[[nodiscard]] Plan plan_of(const Choice& choice);
+[[nodiscard]] Results plan_of(const Choice& choice);
 
-// As the plan's parts.
-struct Results : RunRecord {
-  Plan plan;
-  std::optional<pools::Results> crc, several, fewer, alone;
-  std::optional<timers::Results> timers;
-  std::optional<scale::Results> scaling, one_cpu, blocks;
-};
-
-[[nodiscard]] Results run_experiment(const Plan& plan, Interrupts& interrupts, Progress& progress);
+// Without the parts that were not begun before an interrupt.
+[[nodiscard]] Results run_experiment(const Results& plan, Interrupts& interrupts, Progress& progress);
 // The failed measurements, a sentence each.
 [[nodiscard]] std::vector<std::string> failures_of(const Results& results);
+// The subcommand: its options, and its action after the parsing, which returns the exit code.
+void add_options(Command& command);
+[[nodiscard]] int run_command();
 
 }  // namespace freehold::cli::articles

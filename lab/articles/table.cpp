@@ -10,6 +10,7 @@
 #include "cli/report/page.hpp"
 #include "cli/report/text.hpp"
 #include "lab/experiment/assets.hpp"
+#include "lab/experiment/command.hpp"
 
 namespace freehold::cli::articles {
 namespace {
@@ -20,12 +21,12 @@ std::size_t length_of(const std::string& text) {
 }
 
 void add_claim(std::string& out, const Claim& claim) {
-  out += fmt::format("\n  {:<13} {}\n", name_of(claim.verdict), claim.statement);
+  out += fmt::format("\n  {:<13} {}\n", name_of(claim.outcome), claim.statement);
   const std::string indent(16, ' ');
   if (!claim.figure.empty()) out += wrap(claim.figure, kWidth, indent);
   if (claim.ratio)
-    out += fmt::format("{}{:.2f} ({:.2f}–{:.2f} in the sets), reproduced from {:.2f} {}\n", indent, *claim.ratio,
-                       *claim.least, *claim.greatest, claim.threshold, claim.at_least ? "up" : "down");
+    out += fmt::format("{}{:.2f} ({:.2f}–{:.2f} in the sets), reproduced from {:.2f} {}\n", indent, claim.ratio->median,
+                       claim.ratio->least, claim.ratio->greatest, claim.threshold, claim.at_least ? "up" : "down");
   if (!claim.limits.empty()) out += wrap("Limits: " + claim.limits + ".", kWidth, indent);
 }
 
@@ -50,15 +51,18 @@ void add_table(std::string& out, const Table& table) {
 using nlohmann::ordered_json;
 
 ordered_json claim_json(const Claim& claim) {
+  const auto of_ratio = [&](double Range::* part) {
+    return claim.ratio ? ordered_json(*claim.ratio.*part) : ordered_json(nullptr);
+  };
   return {{"article", claim.article},
           {"id", claim.id},
           {"claim", claim.statement},
-          {"verdict", name_of(claim.verdict)},
+          {"verdict", name_of(claim.outcome)},
           {"figure", text_or_null(claim.figure)},
           {"limits", text_or_null(claim.limits)},
-          {"ratio", or_null(claim.ratio)},
-          {"least_ratio", or_null(claim.least)},
-          {"greatest_ratio", or_null(claim.greatest)},
+          {"ratio", of_ratio(&Range::median)},
+          {"least_ratio", of_ratio(&Range::least)},
+          {"greatest_ratio", of_ratio(&Range::greatest)},
           {"threshold", claim.ratio ? ordered_json(claim.threshold) : ordered_json(nullptr)},
           {"at_least", claim.at_least}};
 }
@@ -82,9 +86,18 @@ ordered_json plot_json(const Plot& plot) {
 
 }  // namespace
 
-std::string table_of(const Results& results, const Findings& findings) {
+PageParts page_parts() {
+  return {.title = "Freehold: the articles",
+          .brand = "Freehold · five articles, claim by claim",
+          .question = "Which claims of the articles hold on this machine?",
+          .sections = assets::articles_html,
+          .script = assets::articles_js};
+}
+
+std::string table_of(const Results& results) {
+  const Findings findings = findings_of(results);
   std::string out = machine_line(results.machine);
-  out += fmt::format("medians of {} sets\n", results.plan.choice.repeat);
+  out += fmt::format("medians of {} sets\n", results.choice.repeat);
   for (std::uint32_t article = kFirstArticle; article <= kLastArticle; ++article) {
     if (std::ranges::count(findings.claims, article, &Claim::article) == 0) continue;
     out += fmt::format("\nARTICLE {}\n", article);
@@ -99,11 +112,12 @@ std::string table_of(const Results& results, const Findings& findings) {
   return out;
 }
 
-ordered_json results_json(const Results& results, const Findings& findings) {
+ordered_json results_json(const Results& results) {
+  const Findings findings = findings_of(results);
   ordered_json tables = list_json(findings.tables, [](const Table& table) -> ordered_json {
     return {{"article", table.article}, {"title", table.title}, {"columns", table.columns}, {"rows", table.rows}};
   });
-  const Choice& choice = results.plan.choice;
+  const Choice& choice = results.choice;
   ordered_json json = head_json("freehold-articles", results);
   json.update({{"settings", {{"articles", choice.articles}, {"repeat", choice.repeat}, {"quick", choice.quick}}},
                {"claims", list_json(findings.claims, claim_json)},
@@ -111,21 +125,6 @@ ordered_json results_json(const Results& results, const Findings& findings) {
                {"plots", list_json(findings.plots, plot_json)},
                {"notes", findings.notes}});
   return json;
-}
-
-std::string page_of(const ordered_json& results) {
-  return cli::page_of({.title = "Freehold: the articles",
-                       .brand = "Freehold · five articles, claim by claim",
-                       .question = "Which claims of the articles hold on this machine?",
-                       .sections = assets::articles_html,
-                       .script = assets::articles_js},
-                      results);
-}
-
-bool write_results(const ResultFiles& files, const Results& results) {
-  const Findings findings = findings_of(results);
-  files.write(results_json(results, findings), page_of, table_of(results, findings));
-  return failures_of(results).empty();
 }
 
 }  // namespace freehold::cli::articles

@@ -6,35 +6,21 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/report/json.hpp"
-#include "cli/support/failure.hpp"
-#include "cli/support/output_file.hpp"
 
 namespace freehold::cli {
 
-void ExperimentOptions::add_to(Command& command, const Help& help) {
-  command.add_option("--repeat", repeat, fmt::format("Number of sets of measurements, for medians [{}]", help.sets), "N");
-  if (help.time != nullptr) command.add_option("--time", milliseconds, help.time, "MS");
-  command.add_flag("--quick", quick, help.quick);
-  files.add_options(command);
-  command.footer(fmt::format("Ctrl-C ends the experiment early and keeps the finished measurements. {}", help.page));
-}
-
-void refuse_candidate(const std::string& option, const std::string& subcommand, const std::string& name) {
+void refuse_candidate(const std::string& option, const std::string& name) {
   throw Failure(kExitRefused,
-                fmt::format("{}: there is no '{}'; see freehold {} --list", option, printable(name), subcommand));
+                fmt::format("{}: there is no '{}'; see freehold {} --list", option, printable(name), option.substr(2)));
 }
 
 std::string list_line(const std::string& name, const std::string& source) {
   return fmt::format("{:<22} {}\n", name, source);
 }
 
-void ResultFiles::add_json(Command& command) {
+void ResultFiles::add_options(Command& command, bool page) {
   command.add_option("--json", json, "Write all results as JSON; - for standard output", "FILE");
-}
-
-void ResultFiles::add_options(Command& command) {
-  add_json(command);
-  command.add_option("--html", html, "Write one self-contained page with plots", "FILE");
+  if (page) command.add_option("--html", html, "Write one self-contained page with plots", "FILE");
 }
 
 void ResultFiles::check() const {
@@ -43,9 +29,9 @@ void ResultFiles::check() const {
   if (json && html) check_different({{"--json", *json}, {"--html", *html}});
 }
 
-void ResultFiles::write(const nlohmann::ordered_json& results, const Page& page, const std::string& table) const {
+void ResultFiles::write(const nlohmann::ordered_json& results, const PageParts& page, const std::string& table) const {
   if (json && *json != "-") write_file(*json, text_of(results));
-  if (html) write_file(*html, page(results));
+  if (html) write_file(*html, page_of(page, results));
   print_to_stdout(json == "-" ? text_of(results) : table);
 }
 

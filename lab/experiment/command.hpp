@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: MIT
-// The frame of a subcommand that runs an experiment: its common options, then options -> settings -> results -> files,
-// table and exit code. A subcommand adds its own options, its measurement and its words.
+// The frame of a subcommand that runs an experiment: settings -> results -> files, table and exit code. options.hpp makes
+// the settings.
 #pragma once
 #include <algorithm>
-#include <cstdint>
-#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "cli/report/page.hpp"
 #include "cli/support/arguments.hpp"
 #include "cli/support/command_line.hpp"
 #include "cli/support/failure.hpp"
@@ -25,54 +24,22 @@ struct ResultFiles {
   std::optional<std::string> json;
   std::optional<std::string> html;
 
-  // Pre: *this outlives the parsing.
-  void add_options(Command& command);
-  // --json only.
-  void add_json(Command& command);
+  // Pre: *this outlives the parsing. `page`: with --html.
+  void add_options(Command& command, bool page);
   // Throws Failure if a file certainly cannot be written. Call it before minutes of work are spent.
   void check() const;
   // Writes the files, then the table, or with `--json -` the JSON, to standard output. The files come first, so that they
-  // are written even if the terminal has gone. `page` makes the HTML page. Throws Failure if something cannot be written.
-  using Page = std::function<std::string(const nlohmann::ordered_json&)>;
-  void write(const nlohmann::ordered_json& results, const Page& page, const std::string& table) const;
-  // Pre: there is no --html.
-  void write(const nlohmann::ordered_json& results, const std::string& table) const { write(results, nullptr, table); }
+  // are written even if the terminal has gone. `page`: the frame of the HTML page. Throws Failure if something cannot be
+  // written.
+  void write(const nlohmann::ordered_json& results, const PageParts& page, const std::string& table) const;
 };
 
 // The first fields of an experiment's results.
 [[nodiscard]] nlohmann::ordered_json head_json(const char* format, const RunRecord& record);
 
-// --repeat, --time, --quick, --json and --html.
-struct ExperimentOptions {
-  std::optional<std::string> repeat;
-  std::optional<std::string> milliseconds;
-  ResultFiles files;
-  bool quick = false;
-
-  struct Help {
-    const char* sets;   // default of --repeat, "5"
-    const char* time;   // of --time; null: there is no such option
-    const char* quick;  // of --quick
-    const char* page;   // of the documentation: "docs/pools-compare.md explains the tests and the method."
-  };
-  // To be called last, so that these options come last in the help. Pre: *this outlives the parsing.
-  void add_to(Command& command, const Help& help);
-
-  // Into settings.repeat and, with `quick_milliseconds`, settings.milliseconds. --quick first: named options override it.
-  void apply_repeat(auto& settings) const {
-    if (quick) settings.repeat = 1;
-    parse_into(settings.repeat, "--repeat", repeat, 1, 1000);
-  }
-  void apply(auto& settings, std::uint32_t quick_milliseconds) const {
-    apply_repeat(settings);
-    if (quick) settings.milliseconds = quick_milliseconds;
-    parse_into(settings.milliseconds, "--time", milliseconds, 1, 60'000);
-  }
-};
-
-// run(settings, interrupts, progress) -> results; write(files, results) -> whether every measurement succeeded. Checks
-// before the measurement that the files can be written. Returns the exit code.
-int run_command(const ResultFiles& files, const auto& settings, auto run, auto write) {
+// run(settings, interrupts, progress) -> results, of which results_json() and table_of() make what is written. Checks before
+// the measurement that the files can be written. Returns the exit code.
+int run_command(const ResultFiles& files, const auto& settings, auto run, const PageParts& page) {
   files.check();
   int signal = 0;
   const auto results = [&] {
@@ -82,14 +49,14 @@ int run_command(const ResultFiles& files, const auto& settings, auto run, auto w
     signal = interrupts.arrived();
     return measured;
   }();
-  const bool succeeded = write(files, results);
+  files.write(results_json(results), page, table_of(results));
   if (signal != 0) return 128 + signal;
-  return succeeded ? 0 : kExitPartial;
+  return results.has_failures() ? kExitPartial : 0;
 }
 
 // The candidates of an experiment: everything that it can compare, by name. A Candidate has a `name` and a `source`, which
 // says in a few words what it is; all candidates lie in one vector, in the order of the tables.
-[[noreturn]] void refuse_candidate(const std::string& option, const std::string& subcommand, const std::string& name);
+[[noreturn]] void refuse_candidate(const std::string& option, const std::string& name);
 [[nodiscard]] std::string list_line(const std::string& name, const std::string& source);
 
 // Null if no candidate has this name.
@@ -107,14 +74,14 @@ template <class Candidate>
 }
 
 // The candidates named in `text`, "best,boost-pool", in the order of the tables, each once. Throws Failure, which names
-// `option` and the subcommand whose --list has the names.
+// `option`, the subcommand's name with two dashes.
 template <class Candidate>
 [[nodiscard]] std::vector<const Candidate*> parse_candidates(const std::vector<Candidate>& all, const std::string& option,
-                                                             const std::string& subcommand, const std::string& text) {
+                                                             const std::string& text) {
   std::vector<const Candidate*> chosen;
   for (const std::string& name : split_list(option, text)) {
     const Candidate* const candidate = find_by_name(all, name);
-    if (candidate == nullptr) refuse_candidate(option, subcommand, name);
+    if (candidate == nullptr) refuse_candidate(option, name);
     chosen.push_back(candidate);
   }
   std::ranges::sort(chosen);  // all lie in one array

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A job as command-line words, for the worker process that does it, and back. `fields` is a tuple of pointers to the job's
-// members, in the order of the words: texts, numbers, flags, and enumerations with names (cli/support/names.hpp).
+// A job as command-line words, for the worker process that does it, and back. Job::members() returns a tuple of pointers to
+// the job's members, in the order of the words.
 #pragma once
 #include <algorithm>
 #include <concepts>
@@ -14,8 +14,11 @@
 
 namespace freehold::cli {
 
+// A value is a text, a number, a flag, an enumeration with names (cli/support/names.hpp), or a pointer to candidates, which
+// have a name.
 template <class T>
 [[nodiscard]] std::string word_of(const T& value) {
+  if constexpr (std::is_pointer_v<T>) return value->name;
   if constexpr (std::is_enum_v<T>) return std::string(name_of(value));
   if constexpr (std::integral<T>) return std::to_string(value);
   if constexpr (std::same_as<T, std::string>) return value;
@@ -23,31 +26,30 @@ template <class T>
 
 template <class T>
 void read_word(const std::string& word, T& value) {
+  [[maybe_unused]] const auto find = [&](const auto& all, auto name) {
+    const auto found = std::ranges::find(all, word, name);
+    if (found == all.end()) throw std::runtime_error("the worker does not know a word of its job");
+    return found;
+  };
   if constexpr (std::same_as<T, std::string>) value = word;
   if constexpr (std::integral<T>) value = static_cast<T>(std::stoull(word));
-  if constexpr (std::is_enum_v<T>) {
-    const auto& all = names_of(value);
-    const auto found = std::ranges::find(all, word, [](T one) { return name_of(one); });
-    if (found == all.end()) throw std::runtime_error("the worker does not know a word of its job");
-    value = *found;
-  }
+  if constexpr (std::is_enum_v<T>) value = *find(names_of(value), [](T one) { return name_of(one); });
+  if constexpr (std::is_pointer_v<T>) value = &*find(candidates_of(value), &std::remove_pointer_t<T>::name);
 }
 
-template <class Job, class... Fields>
-[[nodiscard]] std::vector<std::string> words_of(const Job& job, const std::tuple<Fields...>& fields) {
-  return std::apply([&](auto... field) { return std::vector<std::string>{word_of(job.*field)...}; }, fields);
+template <class Job>
+[[nodiscard]] std::vector<std::string> words_of(const Job& job) {
+  return std::apply([&](auto... member) { return std::vector<std::string>{word_of(job.*member)...}; }, Job::members());
 }
 
-// Throws std::exception on words that are no job; only a person who starts a worker by hand sees that. `command` is the
-// worker's, "pools-worker".
-template <class Job, class... Fields>
-[[nodiscard]] Job job_of_words(const char* command, const std::vector<std::string>& words,
-                               const std::tuple<Fields...>& fields) {
-  if (words.size() != sizeof...(Fields))
-    throw std::runtime_error(std::string(command) + " is started by the freehold command");
+// Throws std::exception on words that are no job; only a person who starts a worker by hand sees that.
+template <class Job>
+[[nodiscard]] Job job_of_words(const std::vector<std::string>& words) {
   Job job;
+  if (words.size() != std::tuple_size_v<decltype(Job::members())>)
+    throw std::runtime_error(std::string(Job::kWorker) + " is started by the freehold command");
   auto word = words.begin();
-  std::apply([&](auto... field) { (read_word(*word++, job.*field), ...); }, fields);
+  std::apply([&](auto... member) { (read_word(*word++, job.*member), ...); }, Job::members());
   return job;
 }
 

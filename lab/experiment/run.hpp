@@ -1,8 +1,16 @@
 // SPDX-License-Identifier: MIT
-// Carries an experiment out: measures every cell once in each set, and keeps what it has when the user interrupts it.
+// Carries an experiment out: measures every job once in each set, and keeps what it has when the user interrupts it.
 //
-// A subcommand gives its cells, a measurement and a description for the progress line; this header holds the
-// loop. A cell that failed once is not measured again, because it would fail again, perhaps only at its time limit.
+// A Job is a cell of the experiment's tables and the measurement of it, with
+//   kWorker       the word that starts this executable as its worker: "pools-worker"
+//   members()     its members that the worker needs (job_words.hpp)
+//   run()         the measurement, in the worker: a Report
+//   library       preloaded in the worker; an absolute path, or empty
+//   limit()       the time after which the worker is stuck
+//   complaint(r)  why the report r cannot be used; empty: it can
+//   group()       jobs with the same one will be compared, and follow each other
+//   name(), place(), text()   what is measured, in which row, and both as the progress line shows them
+// A job that failed once is not measured again, because it would fail again, perhaps only at its time limit.
 #pragma once
 #include <algorithm>
 #include <chrono>
@@ -16,12 +24,11 @@
 #include <vector>
 
 #include "cli/support/interrupts.hpp"
+#include "lab/experiment/job_words.hpp"
 #include "lab/experiment/measure.hpp"
 #include "lab/experiment/series.hpp"
 
 namespace freehold::cli {
-
-// The order of measurements: random, but measurements that will be compared follow each other.
 
 // The indices 0…count-1 in a random order given by `seed`, with the indices of one group side by side, at the place of the
 // group's first index. group(i) returns any ordered value. Groups, and the indices within a group, keep the random order.
@@ -41,33 +48,37 @@ template <class Group>
   return order;
 }
 
-// Puts a measurement into the place of `set`, or notes why there is none. False: interrupted.
-template <class Report, class Cell, class Sample>
-[[nodiscard]] bool keep(const Measured<Report>& measured, CellSeries<Cell, Sample>& series, std::uint32_t set,
-                        auto sample_of) {
-  if (std::holds_alternative<Interrupted>(measured)) return false;
-  if (const NoReport* none = std::get_if<NoReport>(&measured)) {
-    series.failure = none->why;
-    return true;
-  }
-  series.samples.resize(set + 1);
-  series.samples[set] = sample_of(std::get<Report>(measured));
-  return true;
+// In a worker process. Throws Failure if none can be started.
+template <class Job>
+[[nodiscard]] auto measure(const Job& job, Interrupts& interrupts) {
+  using Report = decltype(job.run());
+  return measure_in_worker<Report>(Job::kWorker, words_of(job), job.library, job.limit(), interrupts,
+                                   [&job](const Report& report) { return job.complaint(report); });
+}
+// In that process: does the job and sends the report. `words` are those behind Job::kWorker. Returns the exit code.
+template <class Job>
+int worker_main(const std::vector<std::string>& words) {
+  return run_as_worker([&] { return job_of_words<Job>(words).run(); });
 }
 
-// Every set has an order of its own, in which cells with the same group() follow each other. describe(cell) -> text for the
-// progress line; measure(series) -> Measured<Report>; sample_of(report) -> Sample. Returns false as soon as a measurement is
-// interrupted.
-template <class Cell, class Sample>
-[[nodiscard]] bool measure_sets(std::uint32_t sets, std::vector<CellSeries<Cell, Sample>>& series, Progress& progress,
-                                auto describe, auto measure, auto sample_of) {
+// Every set has its own order. Returns false as soon as a measurement is interrupted.
+template <class Job, class Report>
+[[nodiscard]] bool measure_sets(std::uint32_t sets, std::vector<JobSeries<Job, Report>>& series, Interrupts& interrupts,
+                                Progress& progress) {
   std::size_t done = 0;
   for (std::uint32_t set = 0; set < sets; ++set) {
-    for (const std::size_t i :
-         shuffled_groups(series.size(), set, [&](std::size_t at) { return series[at].cell.group(); })) {
-      progress.show(done++, series.size() * sets, describe(series[i].cell));
-      if (!series[i].failure.empty()) continue;
-      if (!keep(measure(series[i]), series[i], set, sample_of)) return false;
+    for (const std::size_t i : shuffled_groups(series.size(), set, [&](std::size_t at) { return series[at].job.group(); })) {
+      auto& [job, samples, failure] = series[i];
+      progress.show(done++, series.size() * sets, job.text());
+      if (!failure.empty()) continue;
+      const Measured<Report> measured = measure(job, interrupts);
+      if (std::holds_alternative<Interrupted>(measured)) return false;
+      if (const NoReport* none = std::get_if<NoReport>(&measured)) {
+        failure = none->why;
+        continue;
+      }
+      samples.resize(set + 1);
+      samples[set] = std::get<Report>(measured);
     }
   }
   return true;

@@ -1,100 +1,93 @@
 // SPDX-License-Identifier: MIT
-// The results of an experiment: one series of samples for each cell of its tables, and how the run went.
+// The results of an experiment: one series of reports for each job, which is a cell of its tables, and how the run went.
 #pragma once
 #include <algorithm>
 #include <cstddef>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cli/support/machine.hpp"
-#include "cli/support/statistics.hpp"
+#include "lab/experiment/sets.hpp"
 
 namespace freehold::cli {
 
-// The measurements of one cell.
-template <class Cell, class Sample>
-struct CellSeries {
-  Cell cell;
-  std::vector<std::optional<Sample>> samples;  // one place for each set that was begun
+// The measurements of one job.
+template <class Job, class Report>
+struct JobSeries {
+  Job job;
+  std::vector<std::optional<Report>> samples;  // one place for each set that was begun
   std::string failure;                         // why a sample is missing, if not for lack of time
 };
 
-// Where and when an experiment ran.
+// The place and the time of a run.
 struct RunRecord {
   Machine machine;
   std::string date;      // of the beginning; UTC, ISO 8601
   bool complete = true;  // false: interrupted
   double seconds = 0;    // from beginning to end
-  double others = 0;     // the share of the CPUs that other programs had meanwhile
+  double others = 0;     // the share of the CPUs that other programs had during the run
 };
 
-// `Cell` must be equality comparable.
-template <class Settings, class Cell, class Sample>
+template <class Settings, class Job, class Report>
 struct ExperimentResults : RunRecord {
-  Settings settings;
-  std::vector<CellSeries<Cell, Sample>> series;  // in the order of cells_of(settings)
+  using Series = JobSeries<Job, Report>;
 
-  // Null: there is no such cell.
-  [[nodiscard]] const CellSeries<Cell, Sample>* find(const Cell& cell) const {
-    const auto found = std::ranges::find(series, cell, &CellSeries<Cell, Sample>::cell);
+  ExperimentResults() = default;
+  // A series without samples for each job.
+  ExperimentResults(Settings chosen, std::vector<Job> jobs) : settings(std::move(chosen)) {
+    for (Job& job : jobs) series.push_back({std::move(job), {}, {}});
+  }
+
+  Settings settings;
+  std::vector<Series> series;  // in the order of the tables
+
+  // The series of the first job that is(job); null if no job is.
+  [[nodiscard]] const Series* find_if(auto is) const {
+    const auto found = std::ranges::find_if(series, is, &Series::job);
     return found == series.end() ? nullptr : &*found;
   }
   [[nodiscard]] bool has_failures() const {
-    return std::ranges::any_of(series, [](const auto& one) { return !one.failure.empty(); });
+    return std::ranges::any_of(series, [](const Series& one) { return !one.failure.empty(); });
   }
 };
 
-// A series without samples for each cell.
-template <class Cell, class Sample>
-void begin_series(std::vector<CellSeries<Cell, Sample>>& series, const std::vector<Cell>& cells) {
-  for (const Cell& cell : cells) series.push_back({.cell = cell, .samples = {}, .failure = {}});
+// figure(sample) in each set; null: there is no series.
+template <class Job, class Report>
+[[nodiscard]] Sets sets_of(const JobSeries<Job, Report>* series, auto figure) {
+  Sets sets;
+  if (series == nullptr) return sets;
+  for (const auto& sample : series->samples) sets.push_back(sample ? std::optional<double>(figure(*sample)) : std::nullopt);
+  return sets;
 }
 
-// figure(sample) for every set that was measured.
-template <class Cell, class Sample>
-[[nodiscard]] std::vector<double> figures_of(const CellSeries<Cell, Sample>& series, auto figure) {
-  std::vector<double> figures;
-  for (const auto& sample : series.samples) {
-    if (sample) figures.push_back(figure(*sample));
+// The failed measurements, a sentence each: "boost-pool failed in short, fresh: killed by signal 11." Jobs that differ only
+// in what a sentence does not say share one.
+template <class Settings, class Job, class Report>
+[[nodiscard]] std::vector<std::string> failures_of(const ExperimentResults<Settings, Job, Report>& results) {
+  std::vector<std::string> failures;
+  for (const auto& series : results.series) {
+    if (series.failure.empty()) continue;
+    std::string note = series.job.name() + " failed in " + series.job.place() + ": " + series.failure + '.';
+    if (std::ranges::find(failures, note) == failures.end()) failures.push_back(std::move(note));
   }
-  return figures;
+  return failures;
 }
 
-// ratio(sample, sample of `other`) for every set in which both were measured.
-template <class Cell, class Sample>
-[[nodiscard]] std::vector<double> ratios_of(const CellSeries<Cell, Sample>& series, const CellSeries<Cell, Sample>& other,
-                                            auto ratio) {
-  std::vector<double> ratios;
-  for (std::size_t set = 0; set < std::min(series.samples.size(), other.samples.size()); ++set) {
-    if (series.samples[set] && other.samples[set]) ratios.push_back(ratio(*series.samples[set], *other.samples[set]));
-  }
-  return ratios;
-}
-
-// Notes below the figures that every experiment may need: it was interrupted, a measurement failed, sets differ widely.
 inline constexpr std::string_view kInterruptedNote = "Interrupted: only the measurements finished until then are shown.";
 
-// "boost-pool failed in short, fresh: killed by signal 11."
-[[nodiscard]] std::string failure_note(std::string_view name, std::string_view row, std::string_view why);
-
-// Counts the medians whose sets differ by more than `limit` of the median.
-class SpreadNote {
- public:
-  explicit SpreadNote(double limit) : limit_(limit) {}
-  // The figure of each set; none: there is no median.
-  void add(std::span<const double> figures);
-  [[nodiscard]] std::size_t medians() const noexcept { return medians_; }
-  // Adds a sentence if there is such a median.
-  void write_to(std::vector<std::string>& notes) const;
-
- private:
-  double limit_;
-  double widest_ = 0;
-  std::size_t medians_ = 0;
-  std::size_t wide_ = 0;
-};
+// Notes below the figures that every experiment may need: it was interrupted; measurements failed.
+template <class Settings, class Job, class Report>
+[[nodiscard]] std::vector<std::string> first_notes(const ExperimentResults<Settings, Job, Report>& results) {
+  std::vector<std::string> notes = failures_of(results);
+  if (!results.complete) notes.emplace(notes.begin(), kInterruptedNote);
+  return notes;
+}
+// Adds a sentence if sets differ by more than `limit` of their median. Each element: the figures that one median is of.
+void note_spread(double limit, const std::vector<Sets>& medians, std::vector<std::string>& notes);
+// (greatest − least) / median.
+[[nodiscard]] double spread_of(const Sets& sets);
 
 }  // namespace freehold::cli

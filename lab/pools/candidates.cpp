@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: MIT
-#include "lab/pools/candidates.hpp"
-
 #include <algorithm>
 #include <iterator>
 
+#include "lab/pools/job.hpp"
 #include "lab/pools/library_pools.hpp"
-#include "lab/pools/results.hpp"
 #include "lab/pools/run.hpp"
 #include "lab/pools/strategies.hpp"
 
@@ -61,10 +59,10 @@ const std::vector<Candidate>& candidates() {
   return all;
 }
 
-bool runs(const Candidate& candidate, Trial test, Context context, std::uint32_t threads) {
-  if (candidate.kind == Kind::kUnlocked) return threads == 1;
+bool runs(const Candidate& candidate, const Row& row) {
+  if (candidate.kind == Kind::kUnlocked) return row.threads == 1;
   // The baseline's slots do not travel between threads, and are no array that could be half used.
-  if (candidate.kind == Kind::kBaseline) return test != Trial::kRing && context == Context::kFresh;
+  if (candidate.kind == Kind::kBaseline) return row.test != Trial::kRing && row.context == Context::kFresh;
   return true;
 }
 

@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: MIT
 // One measurement of `freehold pools`: Job describes it, Report has its result. It runs in a fresh process (`freehold
-// pools-worker`, the same executable) on one pool. The Job travels as command-line words, the Report as bytes.
+// pools-worker`, the same executable) on one pool, a candidate. The candidates are the strategies of the registry, pools of
+// other libraries, and the baseline, which is the least work that any pool must do.
 #pragma once
+#include <chrono>
+#include <compare>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include "cli/support/worker_group.hpp"
 
@@ -25,9 +31,34 @@ using cli::name_of;
 [[nodiscard]] constexpr bool is_single_threaded(Trial test) { return test == Trial::kSingle || test == Trial::kPair; }
 // These run in every context, the others in a fresh pool only.
 [[nodiscard]] constexpr bool has_contexts(Trial test) { return test <= Trial::kSingle; }
+// In crc every second thread writes.
+[[nodiscard]] constexpr bool is_writer(std::uint32_t thread) { return thread % 2 == 0; }
 
+// One line of the tables, in which the pools are compared.
+struct Row {
+  Trial test = Trial::kShort;
+  Context context = Context::kFresh;
+  std::uint32_t threads = 1;
+
+  friend auto operator<=>(const Row&, const Row&) = default;
+};
+// "short, polluted"; "crc, 16 threads"
+[[nodiscard]] std::string text_of(const Row& row);
+
+struct Report : GroupReport {
+  static constexpr std::uint64_t kMagic = 0x736c6f6f70303031;
+  std::uint64_t magic = kMagic;
+  std::uint64_t operations = 0;  // acquire/release pairs of all threads
+  std::uint64_t failures = 0;    // acquires that found no slot, and were repeated
+  std::uint64_t counted = 0;     // acquires and releases that were counted
+  std::uint64_t conflicts = 0;   // compare-exchanges repeated and locks waited for, among those
+};
+
+struct Candidate;
+
+// See lab/experiment/run.hpp.
 struct Job {
-  std::string pool;  // the name of a candidate
+  const Candidate* pool = nullptr;
   Trial test = Trial::kShort;
   Context context = Context::kFresh;
   std::uint32_t threads = 1;
@@ -37,26 +68,51 @@ struct Job {
   std::uint32_t reads = 1;         // crc: buffers that a reader takes for each of a writer
   std::uint32_t shards = 0;        // that the slots are distributed over; 0: the strategy chooses
   bool counted = false;            // contention is counted, which costs time
+  std::string library = {};
 
-  friend bool operator==(const Job&, const Job&) = default;
+  static constexpr const char* kWorker = "pools-worker";
+  [[nodiscard]] static auto members() {
+    return std::tuple{&Job::pool,       &Job::test,         &Job::context, &Job::threads, &Job::operations,
+                      &Job::slot_bytes, &Job::milliseconds, &Job::reads,   &Job::shards,  &Job::counted};
+  }
+  [[nodiscard]] Row row() const { return {test, context, threads}; }
+  [[nodiscard]] Row group() const { return row(); }
+  [[nodiscard]] Report run() const;
+  [[nodiscard]] std::chrono::seconds limit() const;
+  [[nodiscard]] std::string complaint(const Report& report) const;
+  [[nodiscard]] std::string name() const;
+  [[nodiscard]] std::string place() const { return text_of(row()); }
+  [[nodiscard]] std::string text() const;
+  // Acquire/release pairs of all threads, unless time ends it before.
+  [[nodiscard]] std::uint64_t wished_operations() const;
 };
 
-// Of the threads of crc.
-[[nodiscard]] constexpr bool is_writer(std::uint32_t thread) { return thread % 2 == 0; }
+enum class Kind : std::uint8_t {
+  kStrategy,  // of lab/strategies/registry.hpp
+  kLibrary,   // of another library
+  kUnlocked,  // of either, for one thread at a time
+  kBaseline,  // not a pool: the cost of the least work that any pool must do
+};
+inline constexpr Names<Kind, 4> kKinds{{"strategy", "library", "unlocked", "baseline"}};
+[[nodiscard]] constexpr const auto& names_of(Kind) { return kKinds; }
 
-struct Report {
-  static constexpr std::uint64_t kMagic = 0x736c6f6f70303031;
-  std::uint64_t magic = kMagic;
-  GroupReport group;
-  std::uint64_t operations = 0;  // acquire/release pairs of all threads
-  std::uint64_t failures = 0;    // acquires that found no slot, and were repeated
-  std::uint64_t counted = 0;     // acquires and releases that were counted
-  std::uint64_t conflicts = 0;   // compare-exchanges repeated and locks waited for, among those
+struct Candidate {
+  std::string name;
+  std::string source;
+  Kind kind = Kind::kStrategy;
+  bool distributed = false;  // over as many pools as a job says
+  Report (*run)(const Job&) = nullptr;
 };
 
-inline constexpr const char* kWorkerCommand = "pools-worker";
+// The strategy that is compared with all others: BestPool.
+inline constexpr std::string_view kOurs = "best";
+// The same for rows of one thread, in which pools without locks take part.
+inline constexpr std::string_view kOursAlone = "single-thread";
 
-inline constexpr std::tuple kJobFields{&Job::pool,       &Job::test,         &Job::context, &Job::threads, &Job::operations,
-                                       &Job::slot_bytes, &Job::milliseconds, &Job::reads,   &Job::shards,  &Job::counted};
+// In the order of the tables.
+[[nodiscard]] const std::vector<Candidate>& candidates();
+[[nodiscard]] inline const std::vector<Candidate>& candidates_of(const Candidate*) { return candidates(); }
+// True if the candidate takes part in the row. The baseline and the pools for one thread have limits.
+[[nodiscard]] bool runs(const Candidate& candidate, const Row& row);
 
 }  // namespace freehold::cli::pools

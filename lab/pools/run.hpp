@@ -100,7 +100,7 @@ Report run_tests(const Job& job, const auto& make, const auto& test) {
     shares[worker.index()].share = share;
     return share.correct;
   };
-  run_group(Mode::kThreads, job.threads, body, report.group);
+  run_group(Mode::kThreads, job.threads, body, report);
   const sync::Contention after = pool.contention();
   for (const PaddedShare& line : shares) {
     report.operations += line.share.operations;

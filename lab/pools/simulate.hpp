@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cli/support/interrupts.hpp"
-#include "lab/pools/candidates.hpp"
+#include "lab/pools/job.hpp"
 
 namespace freehold::cli::pools {
 

@@ -6,7 +6,7 @@
 #include <array>
 #include <cstddef>
 
-#include "lab/pools/candidates.hpp"
+#include "lab/pools/job.hpp"
 #include "lab/strategies/registry.hpp"
 
 namespace freehold::cli::pools {

@@ -15,16 +15,9 @@ constexpr std::size_t kColumns = 8;  // of figures beside each other
 constexpr double kTie = 1.05;
 
 std::string_view heading(Trial test) {
-  switch (test) {
-    case Trial::kShort: return "short life";
-    case Trial::kLong: return "long life";
-    case Trial::kSingle: return "one thread";
-    case Trial::kRandom: return "random order";
-    case Trial::kRing: return "ring";
-    case Trial::kPair: return "bare pair";
-    case Trial::kCrc: return "crc";
-  }
-  __builtin_unreachable();
+  constexpr Names<Trial, kTests.size()> kHeadings{
+      {"short life", "long life", "one thread", "random order", "ring", "bare pair", "crc"}};
+  return kHeadings[test];
 }
 
 std::string_view subheading(const Row& row) {
@@ -81,11 +74,10 @@ class Tables {
         results_.settings.crc_bytes, results_.settings.crc_reads, "threads", width_ + 5);
     for (const Row& row : rows) out_.print("{:>9}{:>7}", row.threads, "");
     out_.print("\n");
-    for (std::size_t pool = 0; pool < results_.settings.pools.size(); ++pool) {
-      const Candidate& candidate = *results_.settings.pools[pool];
-      for (const std::uint32_t shards : shards_of(results_.settings, rows.front(), candidate)) {
-        out_.print("{:<{}}{}", candidate.name, width_, shards == 0 ? "     " : fmt::format(" ×{:<3}", shards));
-        for (const Row& row : rows) crc_figure(row, pool, shards);
+    for (const Candidate* const pool : results_.settings.pools) {
+      for (const std::uint32_t shards : shards_of(results_.settings, rows.front(), *pool)) {
+        out_.print("{:<{}}{}", pool->name, width_, shards == 0 ? "     " : fmt::format(" ×{:<3}", shards));
+        for (const Row& row : rows) crc_figure(row, pool->name, shards);
         out_.print("\n");
       }
     }
@@ -123,9 +115,9 @@ class Tables {
     out_.print("\n{:<{}}", "", width_);
     for (const Row& row : rows) out_.print(" {:>11}", subheading(row));
     out_.print("\n");
-    for (std::size_t pool = 0; pool < results_.settings.pools.size(); ++pool) {
-      out_.print("{:<{}}", results_.settings.pools[pool]->name, width_);
-      for (const Row& row : rows) out_.print(" {:>11}", figure(row, pool));
+    for (const Candidate* const pool : results_.settings.pools) {
+      out_.print("{:<{}}", pool->name, width_);
+      for (const Row& row : rows) out_.print(" {:>11}", figure(row, pool->name));
       out_.print("\n");
     }
   }
@@ -145,18 +137,18 @@ class Tables {
     if (!figures.empty()) out_.print("{:<{}}{}\n", pool.name, width_, figures);
   }
 
-  void crc_figure(const Row& row, std::size_t pool, std::uint32_t shards) {
+  void crc_figure(const Row& row, std::string_view pool, std::uint32_t shards) {
     const auto time = cost(results_.find(row, pool, shards));
     const auto share = contention(results_.find(row, pool, shards, true));
     out_.print("{:>9}{:>7}", time ? fmt::format("{:.3f}", 1e-3 * *time) : "-",
                share ? fmt::format("{:.1f}%", 100 * *share) : "");
   }
 
-  std::string figure(const Row& row, std::size_t pool) {
+  std::string figure(const Row& row, std::string_view pool) {
     const Series* const series = results_.find(row, pool);
     const auto value = cost(series);
     if (!value) return "-";
-    return fmt::format("{}{}{}", is_shortened(results_, *series) ? "~" : "", three_digits(*value),
+    return fmt::format("{}{}{}", is_shortened(*series) ? "~" : "", three_digits(*value),
                        series == best_of(results_, row) ? "*" : " ");
   }
 

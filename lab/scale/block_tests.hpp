@@ -11,7 +11,7 @@
 
 #include "cli/support/worker_group.hpp"
 #include "lab/experiment/batch_ring.hpp"
-#include "lab/scale/plan.hpp"
+#include "lab/scale/job.hpp"
 #include "lab/scale/workloads.hpp"
 
 namespace freehold::cli::scale {

@@ -1,36 +1,20 @@
 // SPDX-License-Identifier: MIT
-#include "lab/scale/results.hpp"
-
 #include <algorithm>
 
+#include "lab/scale/experiment.hpp"
+
 namespace freehold::cli::scale {
-namespace {
 
-double seconds_of(const Sample& sample) { return 1e-9 * static_cast<double>(sample.elapsed_ns); }
-
-}  // namespace
-
-Job job_of(const Results& results, const Series& series) {
-  return {.test = series.cell.test,
-          .mode = series.cell.mode,
-          .source = results.settings.subjects[series.cell.subject].source,
-          .workers = series.cell.workers,
-          .iterations = results.settings.iterations,
-          .units = results.units_of(series.cell.test),
-          .one_cpu = results.settings.one_cpu};
+Sets times_of(const Series* series) {
+  return sets_of(series, [](const Report& report) { return 1e-9 * static_cast<double>(report.elapsed_ns); });
 }
 
-std::vector<double> times_of(const Series& series) { return figures_of(series, seconds_of); }
+std::optional<double> median_time(const Series* series) { return median_of(times_of(series)); }
 
-std::optional<double> median_time(const Series* series) {
-  if (series == nullptr) return {};
-  return median_if_any(times_of(*series));
-}
-
-std::optional<double> nanoseconds_per_operation(const Results& results, const Series* series) {
+std::optional<double> nanoseconds_per_operation(const Series* series) {
   const auto time = median_time(series);
   if (!time) return {};
-  return 1e9 * *time / static_cast<double>(operations_of(job_of(results, *series)));
+  return 1e9 * *time / static_cast<double>(series->job.operations());
 }
 
 std::optional<std::uint64_t> peak_rss(const Series* series) {
@@ -45,9 +29,9 @@ std::optional<std::uint64_t> peak_rss(const Series* series) {
 const Series* base_of(const Results& results, const Cell& cell) {
   const Series* base = nullptr;
   for (const Series& series : results.series) {
-    const Cell& other = series.cell;
-    if (other.test != cell.test || other.mode != cell.mode || other.subject != cell.subject) continue;
-    if (base == nullptr || other.workers < base->cell.workers) base = &series;
+    const Job& job = series.job;
+    if (job.test != cell.test || job.mode != cell.mode || job.subject != cell.subject) continue;
+    if (base == nullptr || job.workers < base->job.workers) base = &series;
   }
   return base;
 }
@@ -58,13 +42,8 @@ std::optional<double> speed(const Results& results, const Cell& cell) {
   return base && time ? std::optional(*base / *time) : std::nullopt;
 }
 
-std::optional<double> speed_in_set(const Results& results, const Cell& cell, std::size_t set) {
-  const Series* base = base_of(results, cell);
-  const Series* series = results.find(cell);
-  for (const Series* one : {base, series}) {
-    if (one == nullptr || one->samples.size() <= set || !one->samples[set]) return {};
-  }
-  return seconds_of(*base->samples[set]) / seconds_of(*series->samples[set]);
+Sets speeds_of(const Results& results, const Cell& cell) {
+  return quotient(times_of(base_of(results, cell)), times_of(results.find(cell)));
 }
 
 double ideal_speed(std::uint32_t iterations, std::uint32_t workers, unsigned cpus) {

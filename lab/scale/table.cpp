@@ -24,12 +24,9 @@ std::size_t name_width(const Results& results) {
 }
 
 std::string_view heading(Mode mode) {
-  switch (mode) {
-    case Mode::kThreads: return "THREADS";
-    case Mode::kProcesses: return "PROCESSES";
-    case Mode::kPool: return "THREADS THAT CALL A POOL OF AS MANY WORKER PROCESSES";
-  }
-  __builtin_unreachable();
+  constexpr Names<Mode, kModes.size()> kHeadings{
+      {"THREADS", "PROCESSES", "THREADS THAT CALL A POOL OF AS MANY WORKER PROCESSES"}};
+  return kHeadings[mode];
 }
 
 std::string clipped(const std::string& name, std::size_t width) { return printable(name).substr(0, width); }
@@ -73,11 +70,11 @@ class Tables {
       out_.print(" ");
     }
     out_.print("{:>12}\n", "peak memory");
-    for (std::size_t subject = 0; subject < results_.settings.subjects.size(); ++subject) block_row(tests, subject);
+    for (const Subject& subject : results_.settings.subjects) block_row(tests, subject.name);
   }
 
-  void verdict(const Verdict& verdict) {
-    out_.print("\n{}", wrap(verdict.paragraph, kWidth, ""));
+  void verdict() {
+    out_.print("\n{}", wrap(verdict_of(results_).paragraph, kWidth, ""));
     out_.print("{}", list_of(notes_of(results_), kWidth));
   }
 
@@ -85,7 +82,7 @@ class Tables {
 
  private:
   [[nodiscard]] bool measured(Workload test, Mode mode) const {
-    return std::ranges::any_of(results_.series, [&](const Series& s) { return s.cell.test == test && s.cell.mode == mode; });
+    return std::ranges::any_of(results_.series, [&](const Series& s) { return s.job.test == test && s.job.mode == mode; });
   }
   [[nodiscard]] bool has(Mode mode) const {
     return std::ranges::any_of(kWorkloads, [&](Workload test) { return runs_as_processes(test) && measured(test, mode); });
@@ -101,18 +98,17 @@ class Tables {
 
   void workload(Workload test, Mode mode) {
     bool first = true;
-    for (std::size_t subject = 0; subject < results_.settings.subjects.size(); ++subject) {
-      const Series* one = base_of(results_, {test, mode, subject, 1});
+    for (const Subject& subject : results_.settings.subjects) {
+      const Series* one = base_of(results_, {test, mode, subject.name, 1});
       if (one == nullptr) continue;
       Values speeds;
       std::optional<std::uint64_t> peak;
       for (const std::uint32_t workers : results_.settings.workers) {
-        const Cell cell{test, mode, subject, workers};
+        const Cell cell{test, mode, subject.name, workers};
         speeds.push_back(speed(results_, cell));
         peak = std::max(peak, peak_rss(results_.find(cell)));
       }
-      out_.print("{:10} {:{}}", first ? name_of(test) : "", clipped(results_.settings.subjects[subject].name, width_),
-                 width_);
+      out_.print("{:10} {:{}}", first ? name_of(test) : "", clipped(subject.name, width_), width_);
       first = false;
       for (const auto& value : speeds) out_.print("{}", cell_text(value, 2));
       const auto time = median_time(one);
@@ -123,14 +119,14 @@ class Tables {
     }
   }
 
-  void block_row(const std::vector<Workload>& tests, std::size_t subject) {
+  void block_row(const std::vector<Workload>& tests, const std::string& subject) {
     std::optional<std::uint64_t> peak;
-    out_.print("{:{}}", clipped(results_.settings.subjects[subject].name, width_), width_);
+    out_.print("{:{}}", clipped(subject, width_), width_);
     for (const Workload test : tests) {
       out_.print("  ");
       for (const std::uint32_t workers : workers_of(results_.settings, test)) {
         const Series* series = results_.find({test, Mode::kThreads, subject, workers});
-        out_.print("{}", cell_text(nanoseconds_per_operation(results_, series), 1));
+        out_.print("{}", cell_text(nanoseconds_per_operation(series), 1));
         peak = std::max(peak, peak_rss(series));
       }
       out_.print(" ");
@@ -145,12 +141,12 @@ class Tables {
 
 }  // namespace
 
-std::string table_of(const Results& results, const Verdict& verdict) {
+std::string table_of(const Results& results) {
   Tables tables(results);
   tables.head();
   for (const Mode mode : kModes) tables.workloads(mode);
   tables.block_tests();
-  tables.verdict(verdict);
+  tables.verdict();
   return std::move(tables).text();
 }
 

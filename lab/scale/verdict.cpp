@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: MIT
-#include "lab/scale/verdict.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <iterator>
 #include <utility>
 
-#include "lab/experiment/series.hpp"
+#include "cli/support/statistics.hpp"
+#include "lab/scale/experiment.hpp"
 
 namespace freehold::cli::scale {
 namespace {
 
 constexpr double kNoisySpread = 0.20;  // sets that differ by more than this are mentioned
 
-std::optional<std::size_t> subject_named(const Results& results, std::string_view name) {
-  const auto found = std::ranges::find(results.settings.subjects, name, &Subject::name);
-  if (found == results.settings.subjects.end()) return {};
-  return static_cast<std::size_t>(found - results.settings.subjects.begin());
+constexpr std::string_view kSystem = "system", kFreehold = "freehold";
+
+bool has_subject(const Results& results, std::string_view name) {
+  return std::ranges::count(results.settings.subjects, name, &Subject::name) > 0;
 }
 
 std::vector<std::uint32_t> counts_above_one(const Results& results) {
@@ -26,21 +25,15 @@ std::vector<std::uint32_t> counts_above_one(const Results& results) {
   return counts;
 }
 
-// In every set, the geometric mean over the worker counts of how `of` scaled, relative to how `to` did.
-std::vector<double> ratios(const Results& results, Cell of, Cell to) {
-  std::vector<double> sets;
-  for (std::size_t set = 0; set < results.settings.repeat; ++set) {
-    std::vector<double> by_count;
-    for (const std::uint32_t workers : counts_above_one(results)) {
-      of.workers = to.workers = workers;
-      const auto a = speed_in_set(results, of, set);
-      const auto b = speed_in_set(results, to, set);
-      if (a && b) by_count.push_back(*a / *b);
-    }
-    // A set that was interrupted is judged only if it has every count: a mean over others is another mean.
-    if (!by_count.empty() && by_count.size() == counts_above_one(results).size()) sets.push_back(geometric_mean(by_count));
+// In every set, the geometric mean over the worker counts of how `of` scaled, relative to how `to` did. A set that was
+// interrupted is judged only if it has every count: a mean over others is another mean.
+Sets ratios(const Results& results, Cell of, Cell to) {
+  std::vector<Sets> by_count;
+  for (const std::uint32_t workers : counts_above_one(results)) {
+    of.workers = to.workers = workers;
+    by_count.push_back(quotient(speeds_of(results, of), speeds_of(results, to)));
   }
-  return sets;
+  return mean_of(by_count);
 }
 
 // The largest number of workers that still have a CPU each; the smallest above one if none has.
@@ -55,95 +48,71 @@ std::string speed_text(const Results& results, Cell cell) {
   return value ? fmt::format("{:.2f}", *value) : "?";
 }
 
-Claim unmeasured(std::string_view id, std::string statement) {
-  Claim claim;
-  claim.id = id;
-  claim.statement = std::move(statement);
+Claim claim_of(std::string id, std::string statement) { return {.id = std::move(id), .statement = std::move(statement)}; }
+
+// How lists scale in this mode under the system's allocator, relative to computing. `who`: "threads".
+void judge_lists(const Results& results, Claim& claim, Mode mode, std::string_view who, std::uint32_t n, bool at_least) {
+  const Cell of{Workload::kAllocate, mode, kSystem, n}, control{Workload::kCompute, mode, kSystem, n};
+  claim.figure = fmt::format("{} {} build and free lists {} times as fast as one, and compute {} times as fast", n, who,
+                             speed_text(results, of), speed_text(results, control));
+  claim.judge(ratios(results, of, control), kScales, at_least);
+}
+
+Claim system_threads(const Results& results, std::uint32_t n) {
+  Claim claim = claim_of("system-threads-degrade", "threads on the system allocator degrade");
+  judge_lists(results, claim, Mode::kThreads, "threads", n, false);
   return claim;
 }
 
-void decide(Claim& claim, const std::vector<double>& sets, double threshold, bool below_reproduces) {
-  claim.ratio = median(sets);
-  claim.least = std::ranges::min(sets);
-  claim.greatest = std::ranges::max(sets);
-  claim.outcome = scale::decide(sets, threshold, below_reproduces);
-}
-
-Claim judge(const Results& results, Claim claim, const Cell& of, const Cell& to, double threshold, bool below_reproduces) {
-  const std::vector<double> sets = ratios(results, of, to);
-  if (sets.empty()) return claim;
-  decide(claim, sets, threshold, below_reproduces);
+Claim processes(const Results& results, std::uint32_t n) {
+  Claim claim = claim_of("processes-scale", "processes scale");
+  judge_lists(results, claim, Mode::kProcesses, "processes", n, true);
   return claim;
 }
 
-Claim system_threads(const Results& results, std::size_t system, std::uint32_t n) {
-  const Cell of{Workload::kAllocate, Mode::kThreads, system, n};
-  const Cell control{Workload::kCompute, Mode::kThreads, system, n};
-  Claim claim = unmeasured("system-threads-degrade", "threads on the system allocator degrade");
-  claim.figures = fmt::format("{} threads build and free lists {} times as fast as one, and compute {} times as fast", n,
-                              speed_text(results, of), speed_text(results, control));
-  return judge(results, claim, of, control, kScales, true);
-}
-
-Claim processes(const Results& results, std::size_t system, std::uint32_t n) {
-  const Cell of{Workload::kAllocate, Mode::kProcesses, system, n};
-  const Cell control{Workload::kCompute, Mode::kProcesses, system, n};
-  Claim claim = unmeasured("processes-scale", "processes scale");
-  claim.figures = fmt::format("{} processes build and free lists {} times as fast as one, and compute {} times as fast", n,
-                              speed_text(results, of), speed_text(results, control));
-  return judge(results, claim, of, control, kScales, false);
-}
-
-Claim freehold_threads(const Results& results, std::size_t system, std::optional<std::size_t> freehold, std::uint32_t n) {
-  Claim claim = unmeasured("freehold-threads-scale", "Freehold's threads scale like processes");
-  if (!freehold) return claim;
-  const Cell of{Workload::kAllocate, Mode::kThreads, *freehold, n};
-  const Cell to{Workload::kAllocate, Mode::kProcesses, system, n};
-  claim.figures =
+Claim freehold_threads(const Results& results, std::uint32_t n) {
+  Claim claim = claim_of("freehold-threads-scale", "Freehold's threads scale like processes");
+  if (!has_subject(results, kFreehold)) return claim;
+  const Cell of{Workload::kAllocate, Mode::kThreads, kFreehold, n};
+  const Cell to{Workload::kAllocate, Mode::kProcesses, kSystem, n};
+  claim.figure =
       fmt::format("under Freehold {} threads are {} times as fast as one, processes on the system allocator {} times", n,
                   speed_text(results, of), speed_text(results, to));
   const auto ours = median_time(results.find(of));
-  const auto theirs = median_time(results.find({Workload::kAllocate, Mode::kThreads, system, n}));
+  const auto theirs = median_time(results.find({Workload::kAllocate, Mode::kThreads, kSystem, n}));
   if (ours && theirs) {
-    claim.figures += fmt::format("; the same lists take them {:.0f} ms, and {:.0f} ms on the system allocator", 1e3 * *ours,
-                                 1e3 * *theirs);
+    claim.figure += fmt::format("; the same lists take them {:.0f} ms, and {:.0f} ms on the system allocator", 1e3 * *ours,
+                                1e3 * *theirs);
   }
-  return judge(results, claim, of, to, kLikeProcesses, false);
+  claim.judge(ratios(results, of, to), kLikeProcesses, true);
+  return claim;
 }
 
 bool has_pool(const Results& results) { return std::ranges::count(results.settings.modes, Mode::kPool) > 0; }
 
-Claim pool(const Results& results, std::size_t system, std::optional<std::size_t> freehold, std::uint32_t n) {
-  const Cell of{Workload::kAllocate, Mode::kPool, system, n};
-  const Cell control{Workload::kCompute, Mode::kPool, system, n};
-  Claim claim = unmeasured("pool-scales", "a pool of worker processes scales");
-  claim.figures = fmt::format(
-      "{} threads that call a pool have lists built and freed {} times as fast as one, and compute "
-      "{} times as fast",
-      n, speed_text(results, of), speed_text(results, control));
-  const auto time = median_time(results.find(of));
-  const auto threads = median_time(results.find({Workload::kAllocate, Mode::kThreads, system, n}));
-  const auto ours = freehold ? median_time(results.find({Workload::kAllocate, Mode::kThreads, *freehold, n})) : std::nullopt;
+Claim pool(const Results& results, std::uint32_t n) {
+  Claim claim = claim_of("pool-scales", "a pool of worker processes scales");
+  judge_lists(results, claim, Mode::kPool, "threads that call a pool", n, true);
+  const auto time = median_time(results.find({Workload::kAllocate, Mode::kPool, kSystem, n}));
+  const auto threads = median_time(results.find({Workload::kAllocate, Mode::kThreads, kSystem, n}));
+  const auto ours = median_time(results.find({Workload::kAllocate, Mode::kThreads, kFreehold, n}));
   if (time && threads && ours)
-    claim.figures += fmt::format(
+    claim.figure += fmt::format(
         "; the same lists take {:.0f} ms in the pool, {:.0f} ms in threads, {:.0f} ms in threads "
         "under Freehold",
         1e3 * *time, 1e3 * *threads, 1e3 * *ours);
-  return judge(results, claim, of, control, kScales, false);
+  return claim;
 }
 
-Claim pool_unlocks(const Results& results, std::size_t system, std::uint32_t n) {
-  Claim claim = unmeasured("pool-unlocks", "a pool frees a component from its own lock");
-  const Series* threads = results.find({Workload::kLocked, Mode::kThreads, system, n});
-  const Series* pooled = results.find({Workload::kLocked, Mode::kPool, system, n});
-  if (threads == nullptr || pooled == nullptr) return claim;
-  const std::vector<double> sets = ratios_of(*threads, *pooled, [](const Sample& a, const Sample& b) {
-    return static_cast<double>(a.elapsed_ns) / static_cast<double>(b.elapsed_ns);
-  });
-  if (sets.empty()) return claim;
-  decide(claim, sets, kUnlocks, false);
-  claim.figures = fmt::format("{} workers of a pool do {:.2f} times what {} threads do with a component that holds one lock",
-                              n, *claim.ratio, n);
+Claim pool_unlocks(const Results& results, std::uint32_t n) {
+  Claim claim = claim_of("pool-unlocks", "a pool frees a component from its own lock");
+  const Series* threads = results.find({Workload::kLocked, Mode::kThreads, kSystem, n});
+  const Series* pooled = results.find({Workload::kLocked, Mode::kPool, kSystem, n});
+  claim.judge(quotient(times_of(threads), times_of(pooled)), kUnlocks, true);
+  if (claim.ratio)
+    claim.figure =
+        fmt::format("{} workers of a pool do {:.2f} times what {} threads do with a component that holds one lock", n,
+                    claim.ratio->median, n);
   return claim;
 }
 
@@ -151,12 +120,13 @@ Claim pool_unlocks(const Results& results, std::size_t system, std::uint32_t n) 
 std::optional<double> share_of_cpus(const Results& results) {
   std::vector<double> shares;
   for (const Series& series : results.series) {
-    if (series.cell.test != Workload::kCompute || series.cell.workers > results.machine.cpus) continue;
-    std::ranges::move(figures_of(series,
-                                 [&](const Sample& sample) {
-                                   return static_cast<double>(sample.cpu_ns) / static_cast<double>(sample.elapsed_ns) /
-                                          series.cell.workers;
-                                 }),
+    const Job& job = series.job;
+    if (job.test != Workload::kCompute || job.workers > results.machine.cpus) continue;
+    std::ranges::move(known(sets_of(&series,
+                                    [&](const Report& report) {
+                                      return static_cast<double>(report.cpu_ns) / static_cast<double>(report.elapsed_ns) /
+                                             job.workers;
+                                    })),
                       std::back_inserter(shares));
   }
   return median_if_any(std::move(shares));
@@ -170,7 +140,7 @@ std::string paragraph_of(const Results& results, const std::vector<Claim>& claim
     if (!first) text += ' ';
     first = false;
     text += fmt::format("\"{}\" is {}", claim.statement, name_of(claim.outcome));
-    if (claim.ratio) text += fmt::format(" ({})", claim.figures);
+    if (claim.ratio) text += fmt::format(" ({})", claim.figure);
     text += '.';
   }
   return text;
@@ -192,9 +162,9 @@ void note_crowding(const Results& results, std::vector<std::string>& notes) {
 }
 
 void note_noise(const Results& results, std::vector<std::string>& notes) {
-  SpreadNote spreads(kNoisySpread);
-  for (const Series& series : results.series) spreads.add(times_of(series));
-  spreads.write_to(notes);
+  std::vector<Sets> times;
+  for (const Series& series : results.series) times.push_back(times_of(&series));
+  note_spread(kNoisySpread, times, notes);
   if (results.settings.repeat == 1) notes.push_back("There was one set only: differences of some ten percent mean nothing.");
 }
 
@@ -207,24 +177,14 @@ void note_busy_machine(const Results& results, std::vector<std::string>& notes) 
 
 }  // namespace
 
-Outcome decide(const std::vector<double>& ratios, double threshold, bool below_reproduces) {
-  const double doubt = ratios.size() == 1 ? kOneSet : 1;
-  const double least = std::ranges::min(ratios) / doubt, greatest = std::ranges::max(ratios) * doubt;
-  if (below_reproduces ? greatest <= threshold : least >= threshold) return Outcome::kReproduced;
-  if (below_reproduces ? least > threshold : greatest < threshold) return Outcome::kRefuted;
-  return Outcome::kUndecided;
-}
-
 Verdict verdict_of(const Results& results) {
   Verdict verdict;
-  const auto system = subject_named(results, "system");
-  if (system && !counts_above_one(results).empty()) {
+  if (has_subject(results, kSystem) && !counts_above_one(results).empty()) {
     const std::uint32_t n = telling_count(results);
-    verdict.claims = {system_threads(results, *system, n), processes(results, *system, n),
-                      freehold_threads(results, *system, subject_named(results, "freehold"), n)};
+    verdict.claims = {system_threads(results, n), processes(results, n), freehold_threads(results, n)};
     if (has_pool(results)) {
-      verdict.claims.push_back(pool(results, *system, subject_named(results, "freehold"), n));
-      verdict.claims.push_back(pool_unlocks(results, *system, n));
+      verdict.claims.push_back(pool(results, n));
+      verdict.claims.push_back(pool_unlocks(results, n));
     }
   }
   const bool busy = share_of_cpus(results).value_or(1) < 1 - kBusyMachine;
@@ -246,22 +206,9 @@ Verdict verdict_of(const Results& results) {
   return verdict;
 }
 
-std::vector<std::string> failures_of(const Results& results) {
-  std::vector<std::string> failures;
-  for (const Series& series : results.series) {
-    if (series.failure.empty()) continue;
-    std::string note =
-        failure_note(results.settings.subjects[series.cell.subject].name,
-                     fmt::format("{} ({})", name_of(series.cell.test), name_of(series.cell.mode)), series.failure);
-    if (std::ranges::find(failures, note) == failures.end()) failures.push_back(std::move(note));  // once for all workers
-  }
-  return failures;
-}
-
 std::vector<std::string> notes_of(const Results& results) {
   std::vector<std::string> notes = results.notes;
-  if (!results.complete) notes.emplace_back(kInterruptedNote);
-  std::ranges::move(failures_of(results), std::back_inserter(notes));
+  std::ranges::move(first_notes(results), std::back_inserter(notes));
   note_busy_machine(results, notes);
   note_crowding(results, notes);
   note_noise(results, notes);

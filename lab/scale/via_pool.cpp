@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "freehold/process.hpp"
-#include "lab/scale/experiment.hpp"
+#include "lab/scale/job.hpp"
 
 namespace freehold::cli::scale {
 namespace {

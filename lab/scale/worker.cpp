@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "lab/scale/experiment.hpp"
-
+#include <fmt/format.h>
 #include <sched.h>
 
 #include <cstdlib>
@@ -9,8 +8,8 @@
 
 #include "cli/support/library.hpp"
 #include "freehold/thread_alloc/owner_pages_heap.hpp"
-#include "lab/experiment/job_words.hpp"
 #include "lab/scale/block_tests.hpp"
+#include "lab/scale/job.hpp"
 #include "lab/scale/workloads.hpp"
 
 namespace freehold::cli::scale {
@@ -50,9 +49,6 @@ void stay_on_this_cpu() {
   if (::sched_setaffinity(0, sizeof one, &one) != 0) throw std::runtime_error("the workers cannot be kept on one CPU");
 }
 
-// A worker that needs fifty times its time is not slow but stuck; ten seconds are for machines that are busy.
-std::chrono::seconds limit_of(std::uint32_t milliseconds) { return std::chrono::seconds(10 + 50 * milliseconds / 1000); }
-
 }  // namespace
 
 Body body_of(const Job& job) {
@@ -69,28 +65,38 @@ Body body_of(const Job& job) {
   __builtin_unreachable();
 }
 
-int worker_main(const std::vector<std::string>& arguments) {
-  return run_as_worker([&] {
-    const Job job = job_of_words<Job>(kWorkerCommand, arguments, kJobFields);
-    if (job.one_cpu) stay_on_this_cpu();
-    Report report;
-    note_malloc_library(report.malloc_library);
-    if (job.mode == Mode::kPool)
-      run_in_pool(job, report.group);
-    else
-      run_group(job.mode, job.workers, body_of(job), report.group);
-    return report;
-  });
+Report Job::run() const {
+  if (one_cpu) stay_on_this_cpu();
+  Report report;
+  note_malloc_library(report.malloc_library);
+  if (mode == Mode::kPool)
+    run_in_pool(*this, report);
+  else
+    run_group(mode, workers, body_of(*this), report);
+  return report;
 }
 
-Measured<Report> measure(const Job& job, const std::string& library, std::uint32_t milliseconds, Interrupts& interrupts) {
-  const auto complaint = [&](const Report& report) {
-    std::string why = wrong_malloc(library, report.malloc_library);
-    if (why.empty() && report.group.correct != 1) why = "the workers computed wrong results: their memory was damaged";
-    return why;
-  };
-  return measure_in_worker<Report>(kWorkerCommand, words_of(job, kJobFields), library, limit_of(milliseconds), interrupts,
-                                   complaint);
+// A worker that needs fifty times its time is not slow but stuck; ten seconds are for machines that are busy.
+std::chrono::seconds Job::limit() const { return std::chrono::seconds(10 + 50 * milliseconds / 1000); }
+
+std::string Job::complaint(const Report& report) const {
+  std::string why = wrong_malloc(library, report.malloc_library);
+  if (why.empty() && report.correct != 1) why = "the workers computed wrong results: their memory was damaged";
+  return why;
+}
+
+std::string Job::place() const { return fmt::format("{} ({})", name_of(test), name_of(mode)); }
+std::string Job::text() const { return fmt::format("{}, {} {}, {}", name_of(test), workers, name_of(mode), subject); }
+
+std::uint64_t Job::operations() const {
+  constexpr std::uint64_t kOfAUnit[] = {kComputeRounds, kListNodes, kMixedNodes,      kMemoryWords,
+                                        kListNodes,     kListNodes, kIsolationBlocks, kHandoverBlocks};
+  return iterations * units * kOfAUnit[static_cast<std::size_t>(test)];
+}
+
+std::string_view operation_name(Workload test) {
+  constexpr std::string_view kNames[] = {"round", "node", "node", "word", "node", "node", "block", "block"};
+  return kNames[static_cast<std::size_t>(test)];
 }
 
 }  // namespace freehold::cli::scale

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "cli/support/worker_group.hpp"
-#include "lab/scale/plan.hpp"
+#include "lab/scale/job.hpp"
 
 namespace freehold::cli::scale {
 

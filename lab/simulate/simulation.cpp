@@ -7,11 +7,35 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/report/json.hpp"
+#include "lab/experiment/command.hpp"
+#include "lab/experiment/options.hpp"
 #include "lab/experiment/run.hpp"
 
 namespace freehold::cli::simulate {
 namespace {
 using nlohmann::ordered_json;
+
+OptionTable<Settings>& options() {
+  static OptionTable<Settings> table = [] {
+    OptionTable<Settings> all;
+    all.names("--workload", &Settings::workloads, sim::kEngineWorkloads)
+        .as("workloads")
+        .numbers("--size", &Settings::sizes, 1, sim::kMaxEngineBytes, "Sizes of a block")
+        .as("sizes")
+        .numbers("--cores", &Settings::cores, 1, sim::kMaxCores, "Numbers of simulated cores")
+        .number("--quantum", &Settings::quantum, 1, 1'000'000, "Accesses to memory before another core gets its turn")
+        .number("--pairs", &Settings::pairs, 1, 1'000'000,
+                "Number of blocks that each core frees while it is counted [by the size]")
+        .unwritten()
+        .number("--places", &Settings::places, 1, 1000, "List the N places in the source with the most misses, too [none]")
+        .unwritten()
+        .number("--nodes", &Settings::nodes, 1, sim::kMaxCores,
+                "Memory nodes of the machine: count lines that another one serves")
+        .number("--far-cost", &Settings::far_cost, 100, 1000, "What such a line costs, in percent of one at home");
+    return all;
+  }();
+  return table;
+}
 
 ordered_json count_json(const Settings& settings, std::uint32_t cores, const sim::EngineCount& count) {
   ordered_json json = {{"cores", cores},
@@ -75,6 +99,10 @@ bool count_rows(const Settings& settings, std::vector<Row>& rows, Interrupts& in
 
 }  // namespace
 
+void add_options(Command& command) { options().add_to(command, "docs/simulate.md explains how to read the table."); }
+
+int run_command() { return cli::run_command(options().files(), options().settings(), run, {}); }
+
 Results run(const Settings& settings, Interrupts& interrupts, Progress& progress) {
   Results results;
   results.settings = settings;
@@ -95,20 +123,8 @@ ordered_json results_json(const Results& results) {
                     {"counts", std::move(counts)}});
   }
   ordered_json json = head_json("freehold-simulate", results);
-  json.update({{"settings",
-                {{"workloads", names_json(settings.workloads)},
-                 {"sizes", settings.sizes},
-                 {"cores", settings.cores},
-                 {"quantum", settings.quantum},
-                 {"nodes", settings.nodes},
-                 {"far_cost", settings.far_cost}}},
-               {"rows", std::move(rows)}});
+  json.update({{"settings", options().json(settings)}, {"rows", std::move(rows)}});
   return json;
-}
-
-bool write_results(const ResultFiles& files, const Results& results) {
-  files.write(results_json(results), table_of(results));
-  return true;
 }
 
 }  // namespace freehold::cli::simulate

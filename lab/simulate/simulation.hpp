@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/support/command_line.hpp"
 #include "cli/support/interrupts.hpp"
-#include "lab/experiment/command.hpp"
 #include "lab/experiment/series.hpp"
 #include "sim/engine/whole_engine.hpp"
 
@@ -41,6 +41,8 @@ struct Row {
 struct Results : RunRecord {
   Settings settings;
   std::vector<Row> rows;
+
+  [[nodiscard]] static bool has_failures() { return false; }  // a simulation cannot fail
 };
 
 // A row counts as flat if its misses grow by no more than this from 4 cores on.
@@ -67,7 +69,8 @@ inline constexpr double kFlatSlack = 0.1;  // misses per pair
 [[nodiscard]] nlohmann::ordered_json results_json(const Results& results);
 // For a terminal: coherence misses and lock hand-overs per pair, by cores, and the places of the misses.
 [[nodiscard]] std::string table_of(const Results& results);
-// Writes the JSON into `files`, and the table to standard output. Returns true: a simulation cannot fail.
-[[nodiscard]] bool write_results(const ResultFiles& files, const Results& results);
+// The subcommand: its options, and its action after the parsing, which returns the exit code.
+void add_options(Command& command);
+[[nodiscard]] int run_command();
 
 }  // namespace freehold::cli::simulate

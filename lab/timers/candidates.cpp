@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
-#include "lab/timers/candidates.hpp"
-
 #include <malloc.h>
 
 #include <utility>
 
+#include "lab/timers/job.hpp"
 #include "lab/timers/library_timers.hpp"
 #include "lab/timers/own_timers.hpp"
 #include "lab/timers/run.hpp"

@@ -1,27 +1,83 @@
 // SPDX-License-Identifier: MIT
-// Runs the timers' experiment as planned. Keeps the finished measurements when interrupted; goes on when a structure fails.
-// Its results as JSON, of which docs/timers.md has the fields, as the page that is made of the same object, and as tables.
+// The experiment of `freehold timers`: its settings, its jobs, and what is computed from the measurements: ratios within the
+// sets, targets. The structures of a row, under every load, follow each other, so that a disturbance of the machine falls on
+// all of them. docs/timers.md has the fields of the JSON.
 #pragma once
+#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "cli/report/page.hpp"
+#include "cli/support/command_line.hpp"
 #include "cli/support/interrupts.hpp"
-#include "lab/experiment/command.hpp"
-#include "lab/timers/results.hpp"
+#include "lab/experiment/series.hpp"
+#include "lab/timers/job.hpp"
 
 namespace freehold::cli::timers {
 
-[[nodiscard]] Results run_experiment(const Settings& settings, Interrupts& interrupts, Progress& progress);
-// In the process of one measurement: does the job and sends the Report. `arguments` are the words behind kWorkerCommand.
-// Returns the exit code.
-int worker_main(const std::vector<std::string>& arguments);
+struct Settings {
+  std::vector<const Candidate*> structures;
+  std::vector<Trial> tests{kTests.begin(), kTests.end()};
+  std::vector<Load> loads{kLoads.begin(), kLoads.end()};
+  std::uint32_t count = 100'000;                                       // timers of the tests in which they are handled
+  std::uint32_t cancelled = 65'536;                                    // of cancel
+  std::vector<std::uint32_t> live{1'000, 10'000, 100'000, 1'000'000};  // of rearm
+  std::uint32_t shared = 100'000;                                      // of shared
+  std::vector<std::uint32_t> users{1, 4};                              // threads of shared
+  std::uint32_t background = 8;                                        // threads of a load
+  std::uint32_t repeat = 3;
+  std::uint32_t milliseconds = 100;  // of CPU time of each user that a measurement takes, about
+  bool large = false;                // ten million timers in rearm, too
+  std::string freehold_library;      // for the structures that preload it
+};
 
+// The structures of these names, "wheel,libuv", in the order of the tables. Throws Failure.
+[[nodiscard]] std::vector<const Candidate*> parse_structures(const std::string& text);
+// In the order of the tables.
+[[nodiscard]] std::vector<Row> rows_of(const Settings& settings);
+// A structure that does not take part in a row has no job there.
+[[nodiscard]] std::vector<Job> jobs_of(const Settings& settings);
+
+using Series = JobSeries<Job, Report>;
+
+struct Results : ExperimentResults<Settings, Job, Report> {
+  using ExperimentResults::ExperimentResults;
+
+  [[nodiscard]] const Series* find(const Row& row, Load load, std::string_view structure) const;
+};
+
+// Keeps the finished measurements when interrupted; goes on when a structure fails.
+[[nodiscard]] Results run_experiment(const Settings& settings, Interrupts& interrupts, Progress& progress);
+
+// A part of a Cost: nanoseconds per operation, or events per thousand operations.
+enum class Figure : std::uint8_t { kCpu, kWall, kSleeps, kWaits };
+
+// In each set. Null: there is no series.
+[[nodiscard]] Sets figures_of(const Series* series, Phase phase, Figure figure);
+// The CPU time of one divided by that of another.
+[[nodiscard]] Sets ratios_of(const Series* series, const Series* other, Phase phase);
+
+// A ratio that the structures should reach, if it was measured.
+struct Target {
+  std::string text;
+  Range ratio;
+  double wanted = 0;
+  bool at_least = true;  // else at most
+
+  [[nodiscard]] bool is_reached() const { return at_least ? ratio.median >= wanted : ratio.median <= wanted; }
+};
+[[nodiscard]] std::vector<Target> targets_of(const Results& results);
+// Sentences about spread, failures and interruption.
+[[nodiscard]] std::vector<std::string> notes_of(const Results& results);
+
+[[nodiscard]] PageParts page_parts();
 [[nodiscard]] nlohmann::ordered_json results_json(const Results& results);
-// `results` is made by results_json().
-[[nodiscard]] std::string page_of(const nlohmann::ordered_json& results);
 [[nodiscard]] std::string table_of(const Results& results);
-// Writes JSON and page into `files`, and the table to standard output. Returns whether every measurement succeeded.
-[[nodiscard]] bool write_results(const ResultFiles& files, const Results& results);
+// The subcommand: its options, and its action after the parsing, which returns the exit code.
+void add_options(Command& command);
+[[nodiscard]] int run_command();
 
 }  // namespace freehold::cli::timers

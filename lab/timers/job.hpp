@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: MIT
 // One measurement of `freehold timers`: Job describes it, Report has its result. It runs in a fresh process (`freehold
-// timers-worker`, the same executable) on one structure. The Job travels as command-line words, the Report as bytes.
+// timers-worker`, the same executable) on one structure, a candidate. The candidates are the article's queue on several
+// heaps, its successors, timers of other libraries, and the baseline, which has the memory of the timers but no timers.
 #pragma once
 #include <array>
+#include <chrono>
+#include <compare>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "cli/support/worker_group.hpp"
@@ -37,17 +42,16 @@ using cli::name_of;
 // In their order; kAll at the end if there are several.
 [[nodiscard]] const std::vector<Phase>& phases_of(Trial test);
 
-struct Job {
-  std::string structure;  // the name of a candidate
+// One line of the tables, in which the structures are compared.
+struct Row {
   Trial test = Trial::kRandom;
-  Load load = Load::kAlone;
   std::uint32_t timers = 0;
-  std::uint32_t users = 1;         // threads that use the structure
-  std::uint32_t background = 0;    // threads of the load
-  std::uint32_t milliseconds = 0;  // of CPU time of each user, after which it ends
+  std::uint32_t users = 1;
 
-  friend bool operator==(const Job&, const Job&) = default;
+  friend auto operator<=>(const Row&, const Row&) = default;
 };
+// "random, 100000"; "shared, 100000, 4 users"
+[[nodiscard]] std::string text_of(const Row& row);
 
 // The cost of a phase for all users together.
 struct Cost {
@@ -60,18 +64,77 @@ struct Cost {
   Cost& operator+=(const Cost& other) noexcept;
 };
 
-struct Report {
+struct Report : GroupReport {
   static constexpr std::uint64_t kMagic = 0x736d697430303031;
   std::uint64_t magic = kMagic;
-  GroupReport group;
   std::array<Cost, kPhases> costs{};
   std::uint64_t background_operations = 0;  // of the load, while the users were timed
   char malloc_library[480] = {};            // the file that malloc came from
 };
 
-inline constexpr const char* kWorkerCommand = "timers-worker";
+struct Candidate;
 
-inline constexpr std::tuple kJobFields{&Job::structure, &Job::test,       &Job::load,        &Job::timers,
-                                       &Job::users,     &Job::background, &Job::milliseconds};
+// See lab/experiment/run.hpp.
+struct Job {
+  const Candidate* structure = nullptr;
+  Trial test = Trial::kRandom;
+  Load load = Load::kAlone;
+  std::uint32_t timers = 0;
+  std::uint32_t users = 1;         // threads that use the structure
+  std::uint32_t background = 0;    // threads of the load
+  std::uint32_t milliseconds = 0;  // of CPU time of each user, after which it ends
+  std::string library = {};
+
+  static constexpr const char* kWorker = "timers-worker";
+  [[nodiscard]] static auto members() {
+    return std::tuple{&Job::structure, &Job::test,       &Job::load,        &Job::timers,
+                      &Job::users,     &Job::background, &Job::milliseconds};
+  }
+  [[nodiscard]] Row row() const { return {test, timers, users}; }
+  [[nodiscard]] Row group() const { return row(); }
+  [[nodiscard]] Report run() const;
+  [[nodiscard]] std::chrono::seconds limit() const;
+  [[nodiscard]] std::string complaint(const Report& report) const;
+  [[nodiscard]] std::string name() const;
+  [[nodiscard]] std::string place() const;
+  [[nodiscard]] std::string text() const;
+};
+
+enum class Kind : std::uint8_t {
+  kOurs,
+  kLibrary,   // of another library
+  kBaseline,  // no timers, only the cost of the memory that any structure has for each; in rearm only
+};
+inline constexpr Names<Kind, 3> kKinds{{"ours", "library", "baseline"}};
+[[nodiscard]] constexpr const auto& names_of(Kind) { return kKinds; }
+
+struct Candidate {
+  std::string name;
+  std::string source;
+  Kind kind = Kind::kOurs;
+  bool preloads_freehold = false;              // Freehold is the program's heap
+  Report (*run)(const Job&) = nullptr;         // one thread uses it; null: only for several
+  Report (*run_shared)(const Job&) = nullptr;  // any thread may use it; null: it cannot be shared
+};
+
+// The article's two structures, on the system's heap and on a private one.
+inline constexpr std::string_view kArticlesQueue = "article";
+inline constexpr std::string_view kArticlesContainers = "article-containers";
+inline constexpr std::string_view kArticlesContainersWheel = "article-wheel-containers";
+inline constexpr std::string_view kArticlesPrivate = "article-private";
+inline constexpr std::string_view kArticlesWheel = "article-wheel";
+inline constexpr std::string_view kArticlesPrivateWheel = "article-wheel-private";
+// The reference of the ratios: the article's order in two containers, on the system's heap.
+inline constexpr std::string_view kReference = "container";
+inline constexpr std::string_view kPrivate = "container-private";
+inline constexpr std::string_view kQueue = "queue";
+inline constexpr std::string_view kWheel = "wheel";
+inline constexpr std::string_view kBaseline = "baseline";
+
+// In the order of the tables.
+[[nodiscard]] const std::vector<Candidate>& candidates();
+[[nodiscard]] inline const std::vector<Candidate>& candidates_of(const Candidate*) { return candidates(); }
+// True if it takes part in the test.
+[[nodiscard]] bool runs(const Candidate& candidate, Trial test);
 
 }  // namespace freehold::cli::timers

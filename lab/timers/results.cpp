@@ -1,22 +1,19 @@
 // SPDX-License-Identifier: MIT
-#include "lab/timers/results.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <initializer_list>
 
-#include "lab/experiment/series.hpp"
+#include "lab/timers/experiment.hpp"
 
 namespace freehold::cli::timers {
 namespace {
 
 constexpr double kWideSpread = 0.25;
 
-Cost sum_of(const Sample& sample) {
+Cost sum_of(const Report& report) {
   Cost sum;
-  for (const Cost& cost : sample.costs) sum += cost;
+  for (const Cost& cost : report.costs) sum += cost;
   return sum;
 }
 
@@ -30,24 +27,13 @@ double value_of(const Cost& cost, Figure figure) {
   __builtin_unreachable();
 }
 
-Ratio ratio_within(const std::vector<double>& ratios) {
-  const auto [least, greatest] = std::ranges::minmax(ratios);
-  return {median(ratios), least, greatest};
-}
-
-// (series / its baseline) / (other / its baseline), in the sets that have all four.
-std::optional<Ratio> ratio_over_baselines(const Series* series, const Series* baseline, const Series* other,
-                                          const Series* other_baseline) {
-  std::vector<double> ratios;
-  const auto cost = [](const Series* one, std::size_t set) -> std::optional<double> {
-    if (one == nullptr || set >= one->samples.size() || !one->samples[set]) return {};
-    return figure_of(*one->samples[set], Trial::kRearm, Phase::kRearm, Figure::kCpu);
-  };
-  for (std::size_t set = 0; series != nullptr && set < series->samples.size(); ++set) {
-    const auto a = cost(series, set), b = cost(baseline, set), c = cost(other, set), d = cost(other_baseline, set);
-    if (a && b && c && d) ratios.push_back((*a / *b) / (*c / *d));
+double figure_of(const Report& report, Trial test, Phase phase, Figure figure) {
+  if (phase != Phase::kAll) {
+    const Cost& cost = report.costs[static_cast<std::size_t>(phase)];
+    return value_of(cost, figure) / static_cast<double>(std::max<std::uint64_t>(cost.operations, 1));
   }
-  return ratios.empty() ? std::nullopt : std::optional(ratio_within(ratios));
+  const std::uint64_t timers = report.costs[static_cast<std::size_t>(phases_of(test).front())].operations;
+  return value_of(sum_of(report), figure) / static_cast<double>(std::max<std::uint64_t>(timers, 1));
 }
 
 class Targets {
@@ -58,8 +44,7 @@ class Targets {
   void private_heap() {
     for (const Trial test : {Trial::kFreshRandom, Trial::kFreshAscending, Trial::kRandom, Trial::kAscending}) {
       const Row row{test, results_.settings.count, 1};
-      const auto gain =
-          ratio_of(find(row, Load::kAlone, kReference), find(row, Load::kAlone, kPrivate), Phase::kAll, Figure::kCpu);
+      const auto gain = ratios_of(find(row, Load::kAlone, kReference), find(row, Load::kAlone, kPrivate), Phase::kAll);
       add(fmt::format("create, set and handle, {}: {} / {}", name_of(test), kReference, kPrivate), gain, 1.3, true);
     }
   }
@@ -69,7 +54,7 @@ class Targets {
       for (const Trial test : {Trial::kRandom, Trial::kAscending}) {
         const Row row{test, results_.settings.count, 1};
         for (const Load other : {Load::kAlone, Load::kBusy}) {
-          const auto ratio = ratio_of(find(row, Load::kHeap, name), find(row, other, name), Phase::kAll, Figure::kCpu);
+          const auto ratio = ratios_of(find(row, Load::kHeap, name), find(row, other, name), Phase::kAll);
           add(fmt::format("{}, {}: heap threads / {}", name, name_of(test), other == Load::kAlone ? "none" : "busy threads"),
               ratio, 1.05, false);
         }
@@ -82,7 +67,7 @@ class Targets {
       for (const std::uint32_t timers : results_.settings.live) {
         const Row row{Trial::kRearm, timers, 1};
         add(fmt::format("set-then-cancel, {} timers: {} / {}", timers, peer, wheel),
-            ratio_of(find(row, Load::kAlone, peer), find(row, Load::kAlone, wheel), Phase::kRearm, Figure::kCpu), 3, true);
+            ratios_of(find(row, Load::kAlone, peer), find(row, Load::kAlone, wheel), Phase::kRearm), 3, true);
       }
     }
   }
@@ -90,15 +75,13 @@ class Targets {
   void growth() {
     if (results_.settings.live.size() < 2) return;
     const std::uint32_t fewest = results_.settings.live.front(), most = results_.settings.live.back();
-    const auto series = [&](std::string_view name, std::uint32_t timers) {
-      return find({Trial::kRearm, timers, 1}, Load::kAlone, name);
+    const auto growth = [&](std::string_view name) {
+      return ratios_of(find({Trial::kRearm, most, 1}, Load::kAlone, name),
+                       find({Trial::kRearm, fewest, 1}, Load::kAlone, name), Phase::kRearm);
     };
     const std::string text = fmt::format("set-then-cancel, {}: {} timers / {}", kWheel, most, fewest);
-    add(text, ratio_of(series(kWheel, most), series(kWheel, fewest), Phase::kRearm, Figure::kCpu), 1.3, false);
-    add(text + ", both over the baseline",
-        ratio_over_baselines(series(kWheel, most), series(kBaseline, most), series(kWheel, fewest),
-                             series(kBaseline, fewest)),
-        1.3, false);
+    add(text, growth(kWheel), 1.3, false);
+    add(text + ", both over the baseline", quotient(growth(kWheel), growth(kBaseline)), 1.3, false);
   }
 
   std::vector<Target> all() && { return std::move(all_); }
@@ -107,8 +90,8 @@ class Targets {
   [[nodiscard]] const Series* find(const Row& row, Load load, std::string_view name) const {
     return results_.find(row, load, name);
   }
-  void add(std::string text, const std::optional<Ratio>& ratio, double wanted, bool at_least) {
-    if (ratio) all_.push_back({std::move(text), *ratio, wanted, at_least});
+  void add(std::string text, const Sets& ratios, double wanted, bool at_least) {
+    if (const auto ratio = range_of(ratios)) all_.push_back({std::move(text), *ratio, wanted, at_least});
   }
 
   const Results& results_;
@@ -117,42 +100,16 @@ class Targets {
 
 }  // namespace
 
-const Series* Results::find(const Row& row, Load load, std::size_t structure) const {
-  return find(Cell{row, load, structure});
-}
-
 const Series* Results::find(const Row& row, Load load, std::string_view structure) const {
-  const auto found = std::ranges::find(settings.structures, structure, &Candidate::name);
-  return found == settings.structures.end() ? nullptr
-                                            : find(row, load, static_cast<std::size_t>(found - settings.structures.begin()));
+  return find_if([&](const Job& job) { return job.row() == row && job.load == load && job.structure->name == structure; });
 }
 
-double figure_of(const Sample& sample, Trial test, Phase phase, Figure figure) {
-  if (phase != Phase::kAll) {
-    const Cost& cost = sample.costs[static_cast<std::size_t>(phase)];
-    return value_of(cost, figure) / static_cast<double>(std::max<std::uint64_t>(cost.operations, 1));
-  }
-  const std::uint64_t timers = sample.costs[static_cast<std::size_t>(phases_of(test).front())].operations;
-  return value_of(sum_of(sample), figure) / static_cast<double>(std::max<std::uint64_t>(timers, 1));
+Sets figures_of(const Series* series, Phase phase, Figure figure) {
+  return sets_of(series, [&](const Report& report) { return figure_of(report, series->job.test, phase, figure); });
 }
 
-std::vector<double> figures_of(const Series& series, Phase phase, Figure figure) {
-  return cli::figures_of(series,
-                         [&](const Sample& sample) { return figure_of(sample, series.cell.row.test, phase, figure); });
-}
-
-std::optional<double> median_of(const Series* series, Phase phase, Figure figure) {
-  if (series == nullptr) return {};
-  return median_if_any(figures_of(*series, phase, figure));
-}
-
-std::optional<Ratio> ratio_of(const Series* series, const Series* other, Phase phase, Figure figure) {
-  if (series == nullptr || other == nullptr) return {};
-  std::vector<double> ratios = ratios_of(*series, *other, [&](const Sample& sample, const Sample& beside) {
-    return figure_of(sample, series->cell.row.test, phase, figure) / figure_of(beside, other->cell.row.test, phase, figure);
-  });
-  std::erase_if(ratios, [](double ratio) { return !std::isfinite(ratio); });  // the other's figure is 0
-  return ratios.empty() ? std::nullopt : std::optional(ratio_within(ratios));
+Sets ratios_of(const Series* series, const Series* other, Phase phase) {
+  return quotient(figures_of(series, phase, Figure::kCpu), figures_of(other, phase, Figure::kCpu));
 }
 
 std::vector<Target> targets_of(const Results& results) {
@@ -165,24 +122,12 @@ std::vector<Target> targets_of(const Results& results) {
   return std::move(targets).all();
 }
 
-std::vector<std::string> failures_of(const Results& results) {
-  std::vector<std::string> failures;
-  for (const Series& series : results.series) {
-    if (series.failure.empty()) continue;
-    failures.push_back(failure_note(results.settings.structures[series.cell.structure]->name,
-                                    fmt::format("{} ({})", text_of(series.cell.row), name_of(series.cell.load)),
-                                    series.failure));
-  }
-  return failures;
-}
-
 std::vector<std::string> notes_of(const Results& results) {
-  std::vector<std::string> notes = failures_of(results);
-  if (!results.complete) notes.emplace(notes.begin(), kInterruptedNote);
-  SpreadNote spreads(kWideSpread);
+  std::vector<std::string> notes = first_notes(results);
+  std::vector<Sets> medians;
   for (const Series& series : results.series)
-    spreads.add(figures_of(series, phases_of(series.cell.row.test).back(), Figure::kCpu));
-  spreads.write_to(notes);
+    medians.push_back(figures_of(&series, phases_of(series.job.test).back(), Figure::kCpu));
+  note_spread(kWideSpread, medians, notes);
   return notes;
 }
 

@@ -68,12 +68,12 @@ Report run_on(const Job& job) {
     shares[worker.index()] = lives ? run_lives(s, job, worker, report) : run_rearming(s, job, worker, report);
     return shares[worker.index()].correct;
   };
-  run_group(Mode::kThreads, job.users, body, report.group);
+  run_group(Mode::kThreads, job.users, body, report);
   if (!lives) {
     // Every timer that was set and not cancelled has fired or is still armed.
     std::uint64_t left = job.timers;
     for (const Share& share : shares) left += share.too_late;
-    if (cancel_all(s, job) + g_fired.count() != left) report.group.correct = 0;
+    if (cancel_all(s, job) + g_fired.count() != left) report.correct = 0;
   }
   for (std::size_t phase = 0; phase < kPhases; ++phase) {
     for (const Share& share : shares) {

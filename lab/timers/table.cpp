@@ -68,13 +68,12 @@ class Tables {
 
   void alone() {
     figures("NANOSECONDS of CPU per operation, nothing else running", false, [](const Series& series, Phase phase) {
-      return series.cell.load == Load::kAlone ? number(median_of(&series, phase, Figure::kCpu)) : "";
+      return series.job.load == Load::kAlone ? number(figures_of(&series, phase, Figure::kCpu)) : "";
     });
     figures(fmt::format("AGAINST {}: ratio of CPU time, nothing else running", kReference), true,
             [this](const Series& series, Phase phase) {
-              if (series.cell.load != Load::kAlone) return std::string();
-              return number(median_of(
-                  ratio_of(&series, results_.find(series.cell.row, Load::kAlone, kReference), phase, Figure::kCpu)));
+              if (series.job.load != Load::kAlone) return std::string();
+              return number(ratios_of(&series, results_.find(series.job.row(), Load::kAlone, kReference), phase));
             });
   }
 
@@ -82,20 +81,20 @@ class Tables {
   void loaded(Load load, std::string_view what) {
     const auto only = [load](auto figure) {
       return [load, figure](const Series& series, Phase phase) {
-        return series.cell.load == load ? figure(series, phase) : std::string();
+        return series.job.load == load ? figure(series, phase) : std::string();
       };
     };
     figures(fmt::format("NANOSECONDS of CPU beside threads that {}, and divided by those alone", what), true,
             only([this](const Series& series, Phase phase) {
-              const Series* const alone = results_.find(series.cell.row, Load::kAlone, series.cell.structure);
-              const auto ratio = ratio_of(&series, alone, phase, Figure::kCpu);
-              return fmt::format("{}{}", number(median_of(&series, phase, Figure::kCpu)),
-                                 ratio ? fmt::format(" {:4.2f}", ratio->median) : "");
+              const Series* const alone = results_.find(series.job.row(), Load::kAlone, series.job.name());
+              const auto ratio = median_of(ratios_of(&series, alone, phase));
+              return fmt::format("{}{}", number(figures_of(&series, phase, Figure::kCpu)),
+                                 ratio ? fmt::format(" {:4.2f}", *ratio) : "");
             }));
     figures(fmt::format("NANOSECONDS on the wall beside threads that {}", what), true,
-            only([](const Series& series, Phase phase) { return number(median_of(&series, phase, Figure::kWall)); }));
+            only([](const Series& series, Phase phase) { return number(figures_of(&series, phase, Figure::kWall)); }));
     figures(fmt::format("SLEEPS of the users per thousand operations beside threads that {}", what), true,
-            only([](const Series& series, Phase phase) { return number(median_of(&series, phase, Figure::kSleeps)); }));
+            only([](const Series& series, Phase phase) { return number(figures_of(&series, phase, Figure::kSleeps)); }));
   }
 
   void notes() {
@@ -106,16 +105,10 @@ class Tables {
   std::string text() && { return std::move(out_).take(); }
 
  private:
-  // Of a series and a phase; empty: there is none.
+  // The text of a series in a phase; empty if nothing is shown.
   using Text = std::function<std::string(const Series&, Phase)>;
 
-  [[nodiscard]] static std::string number(std::optional<double> value) { return value ? three_digits(*value) : "-"; }
-  [[nodiscard]] static std::optional<double> median_of(const std::optional<Ratio>& ratio) {
-    return ratio ? std::optional(ratio->median) : std::nullopt;
-  }
-  [[nodiscard]] static std::optional<double> median_of(const Series* series, Phase phase, Figure figure) {
-    return timers::median_of(series, phase, figure);
-  }
+  [[nodiscard]] static std::string number(const Sets& sets) { return figure_text(median_of(sets), "-"); }
 
   void figures(const std::string& title, bool sums_only, const Text& text) {
     const std::vector<Column> columns = columns_of(results_.settings, sums_only);
@@ -131,19 +124,19 @@ class Tables {
     out_.print("\n{:<{}}", "", width_);
     for (const Column& column : columns) out_.print(" {:>13}", subheading(column));
     out_.print("\n");
-    for (std::size_t i = 0; i < results_.settings.structures.size(); ++i) {
+    for (const Candidate* const structure : results_.settings.structures) {
       std::string line;
       bool any = false;
       for (const Column& column : columns) {
-        const std::string value = text_in(column, i, text);
+        const std::string value = text_in(column, structure->name, text);
         any |= !value.empty();
         line += fmt::format(" {:>13}", value);
       }
-      if (any) out_.print("{:<{}}{}\n", results_.settings.structures[i]->name, width_, line);
+      if (any) out_.print("{:<{}}{}\n", structure->name, width_, line);
     }
   }
 
-  [[nodiscard]] std::string text_in(const Column& column, std::size_t structure, const Text& text) const {
+  [[nodiscard]] std::string text_in(const Column& column, std::string_view structure, const Text& text) const {
     for (const Load load : results_.settings.loads) {
       const Series* const series = results_.find(column.row, load, structure);
       if (series == nullptr) continue;

@@ -22,7 +22,7 @@ namespace timers = cli::timers;
 class LabPage : public PageTest {
  protected:
   Seen look_at_page_of(const scale::Results& results) {
-    return look_at_text(scale::page_of(results_json(results, verdict_of(results))));
+    return look_at_text(cli::page_of(scale::page_parts(), results_json(results)));
   }
 };
 
@@ -54,7 +54,7 @@ TEST_F(LabPage, OfPools_EveryPlotAndTableAndTheRowThatIsLostFirst) {
       for (const std::string_view pool : {pools::kOurs, std::string_view("spread")})
         results.simulated.push_back(
             {std::string(pool), workload, quantum, std::vector<double>(pools::kSimulatedCores.size(), 0.5)});
-  const Seen seen = look_at_text(pools::page_of(results_json(results)));
+  const Seen seen = look_at_text(cli::page_of(pools::page_parts(), results_json(results)));
   expect_quiet(seen);
   EXPECT_EQ(count(seen.dom, "data-ready=\"12\""), 1u);  // time and contention for 8 and 16 threads; eight simulations
   EXPECT_EQ(count(seen.dom, "<canvas"), 12u);
@@ -66,7 +66,7 @@ TEST_F(LabPage, OfPools_EveryPlotAndTableAndTheRowThatIsLostFirst) {
 
 TEST_F(LabPage, OfTimers_EveryPlotAndTable) {
   const timers::Results results = timers::results_with(timers::wheel_suffers);
-  const Seen seen = look_at_text(timers::page_of(results_json(results)));
+  const Seen seen = look_at_text(cli::page_of(timers::page_parts(), results_json(results)));
   expect_quiet(seen);
   EXPECT_EQ(count(seen.dom, "data-ready=\"3\""), 1u);  // one for each load
   EXPECT_EQ(count(seen.dom, "<canvas"), 3u);
@@ -78,7 +78,7 @@ TEST_F(LabPage, OfTimers_EveryPlotAndTable) {
 TEST_F(LabPage, OfArticles_EveryClaimAndTable) {
   const articles::Results results = articles::results_with(articles::as_in_the_articles());
   const articles::Findings findings = findings_of(results);
-  const Seen seen = look_at_text(articles::page_of(results_json(results, findings)));
+  const Seen seen = look_at_text(cli::page_of(articles::page_parts(), results_json(results)));
   expect_quiet(seen);
   EXPECT_EQ(count(seen.dom, "class=\"pill "), findings.claims.size());
   EXPECT_EQ(count(seen.dom, "<table"), 3 + findings.tables.size());
@@ -88,7 +88,10 @@ TEST_F(LabPage, OfArticles_EveryClaimAndTable) {
 
 TEST_F(LabPage, HostileNames_AreShownAsText) {
   scale::Results results = scale::results_with(scale::as_in_the_article);
-  results.settings.subjects[1].name = "</script><img src=x onerror=\"document.body.remove()\">&amp;";
+  const std::string hostile = "</script><img src=x onerror=\"document.body.remove()\">&amp;";
+  results.settings.subjects[1].name = hostile;
+  for (scale::Series& series : results.series)
+    if (series.job.subject == "freehold") series.job.subject = hostile;
   const Seen seen = look_at_page_of(results);
   expect_quiet(seen);
   EXPECT_EQ(count(seen.dom, "<canvas"), 6u);

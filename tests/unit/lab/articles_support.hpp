@@ -6,97 +6,82 @@
 #include <string>
 
 #include "lab/articles/experiment.hpp"
+#include "tests/unit/lab/scale_support.hpp"
 
 namespace freehold::cli::articles {
 
 struct Figures {
   // Nanoseconds for a pair; of a hundred operations that are counted, those that met another.
-  std::function<double(const std::string& pool, const pools::Cell&)> pair = [](const auto&, const auto&) { return 10.0; };
-  std::function<double(const std::string& pool, const pools::Cell&)> conflicts = [](const auto&, const auto&) {
-    return 1.0;
-  };
+  std::function<double(const std::string& pool, const pools::Job&)> pair = [](const auto&, const auto&) { return 10.0; };
+  std::function<double(const std::string& pool, const pools::Job&)> conflicts = [](const auto&, const auto&) { return 1.0; };
   // Nanoseconds of CPU for a timer in each phase; sleeps in a thousand.
   std::function<double(const std::string& structure, timers::Phase)> timer = [](const auto&, auto) { return 100.0; };
   std::function<double(const std::string& structure, timers::Load)> sleeps = [](const auto&, auto) { return 0.0; };
-  // Milliseconds of the work of a cell, elapsed and of CPU.
-  std::function<double(const std::string& subject, const scale::Cell&, bool one_cpu)> work = [](const auto&, const auto&,
-                                                                                                bool) { return 60.0; };
+  // Milliseconds of the work of a job, elapsed and of CPU.
+  std::function<double(const std::string& subject, const scale::Job&, bool one_cpu)> work = [](const auto&, const auto&,
+                                                                                               bool) { return 60.0; };
 };
 
 inline pools::Results pools_with(const pools::Settings& settings, const Figures& figures) {
   constexpr std::uint64_t kOperations = 1'000'000;
-  pools::Results results;
-  results.settings = settings;
-  for (const pools::Cell& cell : pools::cells_of(settings)) {
-    const std::string& pool = settings.pools[cell.pool]->name;
-    pools::Series series{.cell = cell, .samples = {}, .failure = {}};
-    for (std::uint32_t set = 0; set < settings.repeat; ++set) {
-      pools::Sample sample;
-      sample.operations = kOperations;
-      sample.elapsed_ns = sample.cpu_ns = static_cast<std::uint64_t>(figures.pair(pool, cell) * kOperations);
-      sample.counted = kOperations;
-      sample.conflicts = static_cast<std::uint64_t>(figures.conflicts(pool, cell) * kOperations / 100);
-      series.samples.emplace_back(sample);
-    }
-    results.series.push_back(std::move(series));
+  pools::Results results(settings, pools::jobs_of(settings));
+  for (auto& [job, samples, failure] : results.series) {
+    pools::Report sample;
+    sample.operations = kOperations;
+    sample.elapsed_ns = sample.cpu_ns = static_cast<std::uint64_t>(figures.pair(job.name(), job) * kOperations);
+    sample.counted = kOperations;
+    sample.conflicts = static_cast<std::uint64_t>(figures.conflicts(job.name(), job) * kOperations / 100);
+    samples.assign(settings.repeat, sample);
   }
   return results;
 }
 
 inline timers::Results timers_with(const timers::Settings& settings, const Figures& figures) {
   constexpr std::uint64_t kOperations = 1'000'000;
-  timers::Results results;
-  results.settings = settings;
-  for (const timers::Cell& cell : timers::cells_of(settings)) {
-    const std::string& structure = settings.structures[cell.structure]->name;
-    timers::Sample sample;
-    for (const timers::Phase phase : timers::phases_of(cell.row.test)) {
+  timers::Results results(settings, timers::jobs_of(settings));
+  for (auto& [job, samples, failure] : results.series) {
+    timers::Report sample;
+    for (const timers::Phase phase : timers::phases_of(job.test)) {
       if (phase == timers::Phase::kAll) continue;
       sample.costs[static_cast<std::size_t>(phase)] = {
           .operations = kOperations,
-          .cpu_ns = static_cast<std::uint64_t>(figures.timer(structure, phase) * kOperations * cell.row.users),
+          .cpu_ns = static_cast<std::uint64_t>(figures.timer(job.name(), phase) * kOperations * job.users),
           .wall_ns = kOperations,
-          .sleeps = static_cast<std::uint64_t>(figures.sleeps(structure, cell.load) * 1000),
+          .sleeps = static_cast<std::uint64_t>(figures.sleeps(job.name(), job.load) * 1000),
           .waits = 0};
     }
-    results.series.push_back({cell, {settings.repeat, sample}, {}});
+    samples.assign(settings.repeat, sample);
   }
   return results;
 }
 
 inline scale::Results scale_with(const scale::Settings& settings, const Figures& figures, unsigned cpus) {
-  scale::Results results;
-  results.settings = settings;
+  scale::Results results(settings, scale::jobs_of(settings));
   results.machine.cpus = cpus;
-  results.units.fill(10);
-  for (const scale::Cell& cell : scale::cells_of(settings)) {
-    const double ms = figures.work(settings.subjects[cell.subject].name, cell, settings.one_cpu);
-    const auto ns = static_cast<std::uint64_t>(1e6 * ms);
-    const std::uint64_t at_once = settings.one_cpu ? 1 : std::min(cell.workers, cpus);
-    results.series.push_back({cell, {settings.repeat, scale::Sample{ns, at_once * ns, 1 << 20}}, {}});
+  for (auto& [job, samples, failure] : results.series) {
+    job.units = 10;
+    const std::uint64_t at_once = settings.one_cpu ? 1 : std::min(job.workers, cpus);
+    samples.assign(settings.repeat, scale::report_of(1e6 * figures.work(job.subject, job, settings.one_cpu), at_once));
   }
   return results;
 }
 
 // A quad-core machine's.
 inline Results results_with(const Figures& figures, std::uint32_t repeat = 3) {
-  Results results;
-  results.plan = plan_of({.articles = {1, 2, 3}, .repeat = repeat, .quick = false});
+  Results results = plan_of({.articles = {1, 2, 3}, .repeat = repeat, .quick = false});
   results.machine.cpus = 4;
   results.machine.cpu_model = "a CPU";
   results.date = "2026-01-01T00:00:00Z";
-  results.crc = pools_with(*results.plan.crc, figures);
-  results.several = pools_with(*results.plan.several, figures);
-  results.fewer = pools_with(*results.plan.fewer, figures);
-  results.alone = pools_with(*results.plan.alone, figures);
-  results.timers = timers_with(*results.plan.timers, figures);
+  for (auto* part : {&results.crc, &results.several, &results.fewer, &results.alone})
+    *part = pools_with((*part)->settings, figures);
+  results.timers = timers_with(results.timers->settings, figures);
   return results;
 }
 
 // Article 4's alone.
 inline Results scaling_with(const Figures& figures, unsigned cpus) {
   Results results;
-  results.plan.choice = {.articles = {4}, .repeat = 3, .quick = false};
+  results.choice = {.articles = {4}, .repeat = 3, .quick = false};
   results.machine.cpus = cpus;
   scale::Settings settings;
   settings.subjects = scale::subjects_of({{"system", ""}, {"freehold", "/lib/libfreehold.so"}});
@@ -112,23 +97,23 @@ inline Results scaling_with(const Figures& figures, unsigned cpus) {
 // What the articles say.
 inline Figures as_in_the_articles() {
   Figures figures;
-  figures.pair = [](const std::string& pool, const pools::Cell& cell) {
-    const bool many = cell.row.threads == 32;
-    if (cell.row.test == pools::Trial::kCrc)
-      return pool == "baseline" ? 50.0 : cell.shards >= 4 ? 100.0 : cell.shards == 2 ? 300.0 : many ? 1000.0 : 550.0;
-    const double polluted = cell.row.context == pools::Context::kPolluted ? 1.3 : 1;
-    if (cell.row.context == pools::Context::kHalfUsed && cell.row.threads == 1 && pool != "locked-bitmap-tree-unlocked" &&
+  figures.pair = [](const std::string& pool, const pools::Job& job) {
+    const bool many = job.threads == 32;
+    if (job.test == pools::Trial::kCrc)
+      return pool == "baseline" ? 50.0 : job.shards >= 4 ? 100.0 : job.shards == 2 ? 300.0 : many ? 1000.0 : 550.0;
+    const double polluted = job.context == pools::Context::kPolluted ? 1.3 : 1;
+    if (job.context == pools::Context::kHalfUsed && job.threads == 1 && pool != "locked-bitmap-tree-unlocked" &&
         pool.ends_with("-unlocked"))
       return 5.0;
     if (pool == "best" || pool == "single-thread") return 1.0;
-    if (pool == "system-new") return cell.row.test == pools::Trial::kLong ? 2500.0 : 80.0;
-    if (pool == "lock-free-flags") return (cell.row.threads == 1 ? 8 : 11) * polluted;
-    return pool.starts_with("locked-flags")  ? (cell.row.threads == 1 ? 2.7 : 30.0)
-           : pool.starts_with("locked-bits") ? (cell.row.threads == 1 ? 3.0 : 31.0)
-                                             : (cell.row.threads == 1 ? 7.0 : 41.0);
+    if (pool == "system-new") return job.test == pools::Trial::kLong ? 2500.0 : 80.0;
+    if (pool == "lock-free-flags") return (job.threads == 1 ? 8 : 11) * polluted;
+    return pool.starts_with("locked-flags")  ? (job.threads == 1 ? 2.7 : 30.0)
+           : pool.starts_with("locked-bits") ? (job.threads == 1 ? 3.0 : 31.0)
+                                             : (job.threads == 1 ? 7.0 : 41.0);
   };
-  figures.conflicts = [](const std::string& pool, const pools::Cell& cell) {
-    return (pool == "stacks-by-thread" ? 1.3 : 1.0) * (cell.shards == 1 ? 20 : 2);
+  figures.conflicts = [](const std::string& pool, const pools::Job& job) {
+    return (pool == "stacks-by-thread" ? 1.3 : 1.0) * (job.shards == 1 ? 20 : 2);
   };
   figures.timer = [](const std::string& structure, timers::Phase phase) {
     if (structure == "queue" || structure == "wheel") return 100.0;
@@ -140,14 +125,14 @@ inline Figures as_in_the_articles() {
   figures.sleeps = [](const std::string& structure, timers::Load load) {
     return load == timers::Load::kHeap && !structure.ends_with("private") ? 30.0 : 0.0;
   };
-  figures.work = [](const std::string& subject, const scale::Cell& cell, bool one_cpu) {
-    const bool shares_malloc = cell.mode == Mode::kThreads && subject == "system";
-    const double n = cell.workers;
-    if (cell.test == scale::Workload::kObject) return 20 / std::min(n, 4.0);
-    if (cell.test == scale::Workload::kLocked && cell.mode == Mode::kThreads) return 60.0;
-    if (one_cpu) return cell.test == scale::Workload::kAllocate && shares_malloc ? 60 * (1 + 0.1 * n) : 60.0;
-    if (cell.test == scale::Workload::kAllocate && shares_malloc) return n == 6 ? 90.0 : n == 1 ? 60.0 : 30 * n;
-    if (cell.test == scale::Workload::kMixed && shares_malloc) return n == 1 ? 60.0 : n == 2 ? 40.0 : 80.0;
+  figures.work = [](const std::string& subject, const scale::Job& job, bool one_cpu) {
+    const bool shares_malloc = job.mode == Mode::kThreads && subject == "system";
+    const double n = job.workers;
+    if (job.test == scale::Workload::kObject) return 20 / std::min(n, 4.0);
+    if (job.test == scale::Workload::kLocked && job.mode == Mode::kThreads) return 60.0;
+    if (one_cpu) return job.test == scale::Workload::kAllocate && shares_malloc ? 60 * (1 + 0.1 * n) : 60.0;
+    if (job.test == scale::Workload::kAllocate && shares_malloc) return n == 6 ? 90.0 : n == 1 ? 60.0 : 30 * n;
+    if (job.test == scale::Workload::kMixed && shares_malloc) return n == 1 ? 60.0 : n == 2 ? 40.0 : 80.0;
     return 60 / std::min(n, 4.0);
   };
   return figures;

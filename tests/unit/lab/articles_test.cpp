@@ -30,28 +30,28 @@ Claim claim_on(const Sets& ratio, double threshold, bool at_least, unsigned cpus
     claims.at_most(words, ratio, threshold);
   return all.front();
 }
-Verdict verdict_on(const Sets& ratio, double threshold, bool at_least, unsigned cpus = 2) {
-  return claim_on(ratio, threshold, at_least, cpus).verdict;
+Outcome outcome_on(const Sets& ratio, double threshold, bool at_least, unsigned cpus = 2) {
+  return claim_on(ratio, threshold, at_least, cpus).outcome;
 }
 
 TEST(ArticlesClaims, Verdict_TheWholeRangeMustLieOnOneSide) {
-  EXPECT_EQ(verdict_on({2.0, 2.0, 2.0}, 1.5, true), Verdict::kReproduced);
-  EXPECT_EQ(verdict_on({2.0, 2.0, 2.0}, 1.5, false), Verdict::kRefuted);
-  EXPECT_EQ(verdict_on({1.0, 1.0, 2.0}, 1.5, true), Verdict::kUndecided);
-  EXPECT_EQ(verdict_on({1.21, 0.91, 1.28}, 1.1, false), Verdict::kUndecided);
-  EXPECT_EQ(verdict_on({1.2, 1.2}, 1.2, false), Verdict::kReproduced);
-  EXPECT_EQ(verdict_on({1.2, 1.2}, 1.2, true), Verdict::kReproduced);
-  EXPECT_EQ(verdict_on({1.6}, 1.5, true), Verdict::kUndecided);  // one set has no range
-  EXPECT_EQ(verdict_on({3.2}, 1.5, true), Verdict::kReproduced);
-  EXPECT_EQ(verdict_on({std::nullopt, std::nullopt}, 1.5, true), Verdict::kNotMeasured);
-  EXPECT_EQ(verdict_on({2.0}, 1.5, true, 1), Verdict::kNotTestable);
+  EXPECT_EQ(outcome_on({2.0, 2.0, 2.0}, 1.5, true), Outcome::kReproduced);
+  EXPECT_EQ(outcome_on({2.0, 2.0, 2.0}, 1.5, false), Outcome::kRefuted);
+  EXPECT_EQ(outcome_on({1.0, 1.0, 2.0}, 1.5, true), Outcome::kUndecided);
+  EXPECT_EQ(outcome_on({1.21, 0.91, 1.28}, 1.1, false), Outcome::kUndecided);
+  EXPECT_EQ(outcome_on({1.2, 1.2}, 1.2, false), Outcome::kReproduced);
+  EXPECT_EQ(outcome_on({1.2, 1.2}, 1.2, true), Outcome::kReproduced);
+  EXPECT_EQ(outcome_on({1.6}, 1.5, true), Outcome::kUndecided);  // one set has no range
+  EXPECT_EQ(outcome_on({3.2}, 1.5, true), Outcome::kReproduced);
+  EXPECT_EQ(outcome_on({std::nullopt, std::nullopt}, 1.5, true), Outcome::kNotMeasured);
+  EXPECT_EQ(outcome_on({2.0}, 1.5, true, 1), Outcome::kNotTestable);
 }
 
 // Two figures of some sets, and the claim that their ratio reaches a threshold: a firm verdict fits all that is printed, and
 // the ratio of the printed medians.
 TEST(ArticlesClaims, Verdict_NeverContradictsItsFigures) {
   std::mt19937 random(11);
-  std::map<Verdict, int> seen;
+  std::map<Outcome, int> seen;
   for (int i = 0; i < 20'000; ++i) {
     const double threshold = std::array{0.8, 1.0, 1.1, 1.5, 2.0}[random() % 5], bias = std::exp2(random() % 5 - 2.0);
     std::lognormal_distribution<double> noise(0, std::array{0.01, 0.2, 1.0}[random() % 3]);
@@ -64,19 +64,20 @@ TEST(ArticlesClaims, Verdict_NeverContradictsItsFigures) {
     const Claim claim = claim_on(quotient(a, b), threshold, at_least);
     const auto holds = [&](double ratio) { return at_least ? ratio >= threshold : ratio <= threshold; };
     const auto printed = [](double value) { return std::stod(fmt::format("{:.2f}", value)); };
-    const bool low = holds(printed(*claim.least)), high = holds(printed(*claim.greatest));
-    ++seen[claim.verdict];
-    if (claim.verdict == Verdict::kUndecided) {
+    const bool low = holds(printed(claim.ratio->least)), high = holds(printed(claim.ratio->greatest));
+    ++seen[claim.outcome];
+    if (claim.outcome == Outcome::kUndecided) {
       EXPECT_TRUE(low != high || a.size() == 1);
       continue;
     }
-    ASSERT_EQ(low, claim.verdict == Verdict::kReproduced) << threshold << ' ' << *claim.least << ' ' << *claim.greatest;
-    ASSERT_EQ(high, low) << threshold << ' ' << *claim.least << ' ' << *claim.greatest;
+    ASSERT_EQ(low, claim.outcome == Outcome::kReproduced)
+        << threshold << ' ' << claim.ratio->least << ' ' << claim.ratio->greatest;
+    ASSERT_EQ(high, low) << threshold << ' ' << claim.ratio->least << ' ' << claim.ratio->greatest;
     const double of_medians = *median_of(a) / *median_of(b);
-    ASSERT_GE(of_medians, *claim.least - 0.006);
-    ASSERT_LE(of_medians, *claim.greatest + 0.006);
+    ASSERT_GE(of_medians, claim.ratio->least - 0.006);
+    ASSERT_LE(of_medians, claim.ratio->greatest + 0.006);
   }
-  for (const Verdict verdict : {Verdict::kReproduced, Verdict::kRefuted, Verdict::kUndecided}) EXPECT_GT(seen[verdict], 500);
+  for (const Outcome outcome : {Outcome::kReproduced, Outcome::kRefuted, Outcome::kUndecided}) EXPECT_GT(seen[outcome], 500);
 }
 
 // ---- findings
@@ -87,8 +88,9 @@ TEST(ArticlesFindings, ResultsAsInTheArticles_EveryClaimReproduced) {
   for (const Claim& claim : findings.claims) {
     EXPECT_TRUE(ids.emplace(claim.article, claim.id).second) << claim.id;
     EXPECT_FALSE(claim.limits.empty()) << claim.id;
-    if (claim.verdict == Verdict::kNotTestable || claim.id == "users-contend") continue;
-    EXPECT_EQ(claim.verdict, Verdict::kReproduced) << claim.id << ' ' << claim.figure << ' ' << claim.ratio.value_or(-1);
+    if (claim.outcome == Outcome::kNotTestable || claim.id == "users-contend") continue;
+    EXPECT_EQ(claim.outcome, Outcome::kReproduced)
+        << claim.id << ' ' << claim.figure << ' ' << (claim.ratio ? claim.ratio->median : -1);
     EXPECT_FALSE(claim.figure.empty()) << claim.id;
   }
   EXPECT_GE(findings.claims.size(), 10u + 18 + 12);
@@ -100,9 +102,9 @@ TEST(ArticlesFindings, AllEqual_WhatClaimsADifferenceRefuted) {
   for (const char* id :
        {"array-is-faster", "more-threads-gain-more", "thread-contends-more", "default-sinks", "pollution-slows-s2",
         "atomics-cost-alone", "create", "set", "wheel-gains", "intrusive", "heap-contends"})
-    EXPECT_EQ(claim_of(findings, id).verdict, Verdict::kRefuted) << id;
+    EXPECT_EQ(claim_of(findings, id).outcome, Outcome::kRefuted) << id;
   for (const char* id : {"processor-not-faster", "no-more-than-cpus-8", "stable-counts", "s5-constant", "private-does-not"})
-    EXPECT_EQ(claim_of(findings, id).verdict, Verdict::kReproduced) << id;
+    EXPECT_EQ(claim_of(findings, id).outcome, Outcome::kReproduced) << id;
 }
 
 constexpr std::array kArticle4{"six-threads",        "six-processes",   "document-time",     "no-more-workers",
@@ -112,7 +114,7 @@ constexpr std::array kArticle4{"six-threads",        "six-processes",   "documen
 TEST(ArticlesFindings, Article4AsWritten_EveryClaimReproduced) {
   const Findings findings = findings_of(scaling_with(as_in_the_articles(), 4));
   for (const char* id : kArticle4)
-    EXPECT_EQ(claim_of(findings, id).verdict, Verdict::kReproduced) << id << ' ' << claim_of(findings, id).figure;
+    EXPECT_EQ(claim_of(findings, id).outcome, Outcome::kReproduced) << id << ' ' << claim_of(findings, id).figure;
 }
 
 }  // namespace

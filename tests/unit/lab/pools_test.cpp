@@ -13,13 +13,8 @@ namespace {
 using Stack = pool::NativePool<pool::TaggedStack>;
 
 Job job_with(Trial test, Context context, std::uint32_t threads = 1) {
-  return {.pool = "",
-          .test = test,
-          .context = context,
-          .threads = threads,
-          .operations = 5000,
-          .slot_bytes = 12,
-          .milliseconds = 20'000};
+  return {
+      .test = test, .context = context, .threads = threads, .operations = 5000, .slot_bytes = 12, .milliseconds = 20'000};
 }
 
 std::vector<void*> free_slots_after_preparing(const Job& job) {
@@ -70,7 +65,7 @@ TEST(PoolsLoops, EveryTest_DoesItsOperationsAndFindsNothingWrong) {
   for (const Trial test : kTests) {
     const std::uint32_t threads = is_single_threaded(test) ? 1 : 4;
     const Report report = run<Stack>(job_with(test, Context::kFresh, threads));
-    EXPECT_EQ(report.group.correct, 1u) << name_of(test);
+    EXPECT_EQ(report.correct, 1u) << name_of(test);
     EXPECT_EQ(report.failures, 0u) << name_of(test);
     if (test == Trial::kRing)
       EXPECT_EQ(report.operations, 2 * 6144u);  // whole blocks of each producer
@@ -94,7 +89,7 @@ class SameSlotPool {
 
 TEST(PoolsLoops, SlotHandedOutTwice_IsNoticed) {
   for (const Trial test : {Trial::kLong, Trial::kSingle, Trial::kRandom})
-    EXPECT_EQ(run<SameSlotPool>(job_with(test, Context::kFresh)).group.correct, 0u) << name_of(test);
+    EXPECT_EQ(run<SameSlotPool>(job_with(test, Context::kFresh)).correct, 0u) << name_of(test);
 }
 
 }  // namespace

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-#include "lab/scale/verdict.hpp"
 #include "tests/support/test.hpp"
 #include "tests/unit/lab/scale_support.hpp"
 
@@ -13,9 +12,9 @@ std::vector<Outcome> outcomes(const Results& results) {
 }
 
 TEST(ScaleVerdict, FreeholdThatDegrades_Refuted) {
-  const Results results = results_with([](const Cell& cell, std::size_t) {
-    const bool bad = cell.mode == Mode::kThreads && cell.test == Workload::kAllocate;
-    return bad ? 0.2 : 0.2 / std::min(cell.workers, 2u);
+  const Results results = results_with([](const Job& job, std::size_t) {
+    const bool bad = job.mode == Mode::kThreads && job.test == Workload::kAllocate;
+    return bad ? 0.2 : 0.2 / std::min(job.workers, 2u);
   });
   EXPECT_EQ(outcomes(results), (std::vector{Outcome::kReproduced, Outcome::kReproduced, Outcome::kRefuted}));
 }
@@ -23,10 +22,10 @@ TEST(ScaleVerdict, FreeholdThatDegrades_Refuted) {
 TEST(ScaleVerdict, ViaPool_TwoMoreFindings) {
   // A locked component: threads wait for each other, whatever the number; the pool's workers take `pooled` seconds.
   const auto findings = [](double pooled) {
-    const auto seconds = [=](const Cell& cell, std::size_t set) {
-      if (cell.test == Workload::kLocked && cell.mode == Mode::kThreads) return 0.3;
-      if (cell.test == Workload::kLocked && cell.mode == Mode::kPool) return pooled;
-      return as_in_the_article(cell, set);
+    const auto seconds = [=](const Job& job, std::size_t set) {
+      if (job.test == Workload::kLocked && job.mode == Mode::kThreads) return 0.3;
+      if (job.test == Workload::kLocked && job.mode == Mode::kPool) return pooled;
+      return as_in_the_article(job, set);
     };
     return verdict_of(results_with(seconds, {1, 2, 4}, 3, true)).claims;
   };
@@ -34,23 +33,23 @@ TEST(ScaleVerdict, ViaPool_TwoMoreFindings) {
   ASSERT_EQ(faster.size(), 5u);
   EXPECT_EQ(faster[3].id, "pool-scales");
   EXPECT_EQ(faster[3].outcome, Outcome::kReproduced);
-  EXPECT_NE(faster[3].figures.find("100 ms in the pool, 400 ms in threads, 100 ms in threads under"), std::string::npos)
-      << faster[3].figures;
+  EXPECT_NE(faster[3].figure.find("100 ms in the pool, 400 ms in threads, 100 ms in threads under"), std::string::npos)
+      << faster[3].figure;
   EXPECT_EQ(faster[4].id, "pool-unlocks");
   EXPECT_EQ(faster[4].outcome, Outcome::kReproduced);
-  EXPECT_NEAR(*faster[4].ratio, 0.3 / 0.19, 1e-6);
+  EXPECT_NEAR(faster[4].ratio->median, 0.3 / 0.19, 1e-6);
   EXPECT_EQ(findings(0.21)[4].outcome, Outcome::kRefuted);  // 1.43 times, the article's gain is 1.5
 }
 
 TEST(ScaleVerdict, Decide_TheWholeRangeCounts) {
-  EXPECT_EQ(decide({0.5}, 0.8, true), Outcome::kReproduced);
-  EXPECT_EQ(decide({0.5}, 0.8, false), Outcome::kRefuted);
-  EXPECT_EQ(decide({0.7}, 0.8, true), Outcome::kUndecided);  // one set has no range
-  EXPECT_EQ(decide({0.5, 0.6, 0.7}, 0.8, true), Outcome::kReproduced);
-  EXPECT_EQ(decide({0.5, 0.6, 0.9}, 0.8, true), Outcome::kUndecided);
-  EXPECT_EQ(decide({0.5, 0.9}, 0.8, true), Outcome::kUndecided);
-  EXPECT_EQ(decide({0.9, 0.9, 0.9, 0.5, 0.5}, 0.8, true), Outcome::kUndecided);
-  EXPECT_EQ(decide({0.8, 0.9}, 0.8, false), Outcome::kReproduced);
+  EXPECT_EQ(decide({0.5}, 0.8, false), Outcome::kReproduced);
+  EXPECT_EQ(decide({0.5}, 0.8, true), Outcome::kRefuted);
+  EXPECT_EQ(decide({0.7}, 0.8, false), Outcome::kUndecided);  // one set has no range
+  EXPECT_EQ(decide({0.5, 0.6, 0.7}, 0.8, false), Outcome::kReproduced);
+  EXPECT_EQ(decide({0.5, 0.6, 0.9}, 0.8, false), Outcome::kUndecided);
+  EXPECT_EQ(decide({0.5, 0.9}, 0.8, false), Outcome::kUndecided);
+  EXPECT_EQ(decide({0.9, 0.9, 0.9, 0.5, 0.5}, 0.8, false), Outcome::kUndecided);
+  EXPECT_EQ(decide({0.8, 0.9}, 0.8, true), Outcome::kReproduced);
 }
 
 }  // namespace

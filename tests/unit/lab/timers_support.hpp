@@ -4,12 +4,12 @@
 #include <functional>
 #include <string>
 
-#include "lab/timers/results.hpp"
+#include "lab/timers/experiment.hpp"
 
 namespace freehold::cli::timers {
 
-// Nanoseconds of CPU per operation, in each phase of a cell in a set.
-using CellCost = std::function<double(const Cell&, std::size_t set)>;
+// Nanoseconds of CPU per operation, in each phase of a job in a set.
+using JobCost = std::function<double(const Job&, std::size_t set)>;
 
 inline constexpr std::size_t kReferenceAt = 0, kPrivateAt = 1, kWheelAt = 2, kPeerAt = 3, kBaselineAt = 4;
 
@@ -23,42 +23,39 @@ inline const Candidate* made_up_structure(std::size_t i) {
   return &all[i];
 }
 
-inline Results results_with(const CellCost& cost, std::uint32_t repeat = 3) {
+inline Results results_with(const JobCost& cost, std::uint32_t repeat = 3) {
   constexpr std::uint64_t kOperations = 1'000'000;
-  Results results;
+  Settings settings;
   for (const std::size_t i : {kReferenceAt, kPrivateAt, kWheelAt, kPeerAt, kBaselineAt})
-    results.settings.structures.push_back(made_up_structure(i));
-  results.settings.repeat = repeat;
+    settings.structures.push_back(made_up_structure(i));
+  settings.repeat = repeat;
+  Results results(settings, jobs_of(settings));
   results.machine.cpus = 2;
   results.machine.cpu_model = "a CPU";
-  for (const Cell& cell : cells_of(results.settings)) {
-    Series series{.cell = cell, .samples = {}, .failure = {}};
+  for (auto& [job, samples, failure] : results.series) {
     for (std::uint32_t set = 0; set < repeat; ++set) {
-      Sample sample;
+      Report sample;
       sample.peak_rss_bytes = 1 << 20;
-      for (const Phase phase : phases_of(cell.row.test)) {
+      for (const Phase phase : phases_of(job.test)) {
         if (phase == Phase::kAll) continue;
-        const auto ns = static_cast<std::uint64_t>(cost(cell, set) * static_cast<double>(kOperations));
+        const auto ns = static_cast<std::uint64_t>(cost(job, set) * static_cast<double>(kOperations));
         sample.costs[static_cast<std::size_t>(phase)] = {
             .operations = kOperations, .cpu_ns = ns, .wall_ns = 2 * ns, .sleeps = 500, .waits = 250};
       }
-      series.samples.push_back(sample);
+      samples.push_back(sample);
     }
-    results.series.push_back(std::move(series));
   }
   return results;
 }
 
 // All that is wanted is reached, but that the wheel suffers from the heap's users.
-inline double wheel_suffers(const Cell& cell, std::size_t set) {
+inline double wheel_suffers(const Job& job, std::size_t set) {
   const double noise = 1 + 0.01 * static_cast<double>(set);
-  switch (cell.structure) {
-    case kReferenceAt: return 200 * noise;
-    case kPrivateAt: return 100 * noise;
-    case kWheelAt: return cell.load == Load::kHeap ? 20 : 10;
-    case kBaselineAt: return 5;
-    default: return 150;
-  }
+  const std::string name = job.name();
+  if (name == kReference) return 200 * noise;
+  if (name == kPrivate) return 100 * noise;
+  if (name == kWheel) return job.load == Load::kHeap ? 20 : 10;
+  return name == kBaseline ? 5 : 150;
 }
 
 }  // namespace freehold::cli::timers

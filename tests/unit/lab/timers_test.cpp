@@ -8,13 +8,7 @@ namespace {
 // ---- the loops
 
 Job job_with(Trial test, std::uint32_t users = 1) {
-  return {.structure = "",
-          .test = test,
-          .load = Load::kAlone,
-          .timers = 500,
-          .users = users,
-          .background = 0,
-          .milliseconds = 1};
+  return {.test = test, .load = Load::kAlone, .timers = 500, .users = users, .background = 0, .milliseconds = 1};
 }
 
 const Cost& cost_of(const Report& report, Phase phase) { return report.costs[static_cast<std::size_t>(phase)]; }
@@ -25,7 +19,7 @@ TEST(TimersLoops, Life_EveryPhaseIsTimedForEveryTimer) {
   for (const Trial test : kTests) {
     if (!is_life(test)) continue;
     const Report report = run_on<Simple>(job_with(test));
-    EXPECT_EQ(report.group.correct, 1u) << name_of(test);
+    EXPECT_EQ(report.correct, 1u) << name_of(test);
     const std::uint64_t operations = cost_of(report, Phase::kCreate).operations;
     EXPECT_GT(operations, 0u);
     EXPECT_EQ(operations % 500, 0u);
@@ -66,12 +60,12 @@ class Defective : public Simple {
 };
 
 TEST(TimersLoops, Defects_AreNoticed) {
-  EXPECT_EQ(run_on<Defective<Defect::kNone>>(job_with(Trial::kRandom)).group.correct, 1u);
-  EXPECT_EQ(run_on<Defective<Defect::kLosesOne>>(job_with(Trial::kRandom)).group.correct, 0u);
-  EXPECT_EQ(run_on<Defective<Defect::kFiresTwice>>(job_with(Trial::kRandom)).group.correct, 0u);
-  EXPECT_EQ(run_on<Defective<Defect::kDisorder>>(job_with(Trial::kRandom)).group.correct, 0u);
-  EXPECT_EQ(run_on<Defective<Defect::kCancelsInVain>>(job_with(Trial::kCancel)).group.correct, 0u);
-  EXPECT_EQ(run_on<Defective<Defect::kForgetsToSet>>(job_with(Trial::kRearm)).group.correct, 0u);
+  EXPECT_EQ(run_on<Defective<Defect::kNone>>(job_with(Trial::kRandom)).correct, 1u);
+  EXPECT_EQ(run_on<Defective<Defect::kLosesOne>>(job_with(Trial::kRandom)).correct, 0u);
+  EXPECT_EQ(run_on<Defective<Defect::kFiresTwice>>(job_with(Trial::kRandom)).correct, 0u);
+  EXPECT_EQ(run_on<Defective<Defect::kDisorder>>(job_with(Trial::kRandom)).correct, 0u);
+  EXPECT_EQ(run_on<Defective<Defect::kCancelsInVain>>(job_with(Trial::kCancel)).correct, 0u);
+  EXPECT_EQ(run_on<Defective<Defect::kForgetsToSet>>(job_with(Trial::kRearm)).correct, 0u);
 }
 
 }  // namespace
