@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "cli/report/text.hpp"
+#include "lab/simulate/simulation.hpp"
 
 namespace freehold::cli::simulate {
 namespace {
