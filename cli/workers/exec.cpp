@@ -89,12 +89,7 @@ class Exec {
  private:
   FileDescriptor open_arguments() const {
     if (settings_.tasks.empty()) return FileDescriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-    FileDescriptor file(settings_.tasks == "-" ? ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
-                                               : ::open(settings_.tasks.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!file)
-      throw Failure(kExitExecError,
-                    fmt::format("--tasks: cannot read {}: {}", printable(settings_.tasks), error_text(errno)));
-    return file;
+    return open_tasks(settings_.tasks, kExitExecError);
   }
 
   [[nodiscard]] int exit_code() const {

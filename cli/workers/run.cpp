@@ -33,14 +33,6 @@ constexpr auto kPollInterval = 100ms;  // of signals and of the line of status
 constexpr std::size_t kMostHeldBytes = 64u << 20;
 constexpr std::size_t kMostHeldTasks = 65'536;
 
-FileDescriptor open_tasks(const std::string& path) {
-  FileDescriptor file(path == "-" ? ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3) : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  char nothing = 0;
-  if (!file || (::read(file.get(), &nothing, 0) < 0 && errno != EAGAIN))
-    throw Failure(kExitRefused, fmt::format("--tasks: cannot read {}: {}", printable(path), error_text(errno)));
-  return file;
-}
-
 // Workers inherit the standard files. A component that reads must not take tasks away, and one that prints must not spoil
 // the outputs: its standard input is empty, and its standard output is this program's standard error.
 FileDescriptor take_standard_output() {
@@ -97,7 +89,7 @@ class Run {
  public:
   explicit Run(const Settings& settings)
       : settings_(settings),
-        reader_(open_tasks(settings.tasks), settings.framing, settings.pool.max_input_bytes),
+        reader_(open_tasks(settings.tasks, kExitRefused), settings.framing, settings.pool.max_input_bytes),
         output_(take_standard_output()),
         interrupts_(std::in_place),
         pool_(settings.pool) {

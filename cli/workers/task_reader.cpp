@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "cli/workers/task_reader.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <unistd.h>
@@ -34,6 +35,14 @@ std::string_view without_extension(std::string_view path) {
 }
 
 }  // namespace
+
+FileDescriptor open_tasks(const std::string& path, int exit_code) {
+  FileDescriptor file(path == "-" ? ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3) : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  char nothing = 0;
+  if (!file || (::read(file.get(), &nothing, 0) < 0 && errno != EAGAIN))
+    throw Failure(exit_code, fmt::format("--tasks: cannot read {}: {}", printable(path), error_text(errno)));
+  return file;
+}
 
 TaskReader::TaskReader(FileDescriptor file, Framing framing, std::size_t most_bytes)
     : file_(std::move(file)), framing_(framing), most_(most_bytes) {}

@@ -15,6 +15,9 @@ namespace freehold::cli::workers {
 
 enum class Framing : std::uint8_t { kLines, kZeroBytes, kNetstrings };
 
+// Opens the file of tasks; "-" is standard input. Throws Failure with that exit code if it cannot be read.
+[[nodiscard]] FileDescriptor open_tasks(const std::string& path, int exit_code);
+
 class TaskReader {
  public:
   enum class Next : std::uint8_t { kTask, kNotYet, kEnd };

@@ -68,9 +68,12 @@ TEST(WorkersExec, FailedJobs_ExitCodeIsTheirNumber) {
   EXPECT_TRUE(exec("false {}", {"--tasks", folder.file("tasks", numbers(150))}).exited_with(101));
   const Ended killed = exec("kill -9 $$ {}", {}, {"x"});
   EXPECT_TRUE(killed.exited_with(1)) << killed.err;
-  const Ended missing = exec("true", {"--tasks", folder / "none"});
-  EXPECT_TRUE(missing.exited_with(255)) << missing.err;
-  EXPECT_EQ(lines(missing.err), 1u) << missing.err;
+  for (const std::string& path : {folder / "none", std::string("/tmp")}) {
+    const Ended unreadable = exec("true", {"--tasks", path});
+    EXPECT_TRUE(unreadable.exited_with(255)) << unreadable.err;
+    EXPECT_EQ(lines(unreadable.err), 1u) << unreadable.err;
+    EXPECT_TRUE(contains(unreadable.err, "cannot read " + path)) << unreadable.err;
+  }
   EXPECT_TRUE(exec("true", {"--resume"}, {"x"}).exited_with(255));
 }
 TEST(WorkersExec, StandardErrorAndLargeOutput_Whole) {
