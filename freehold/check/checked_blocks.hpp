@@ -27,6 +27,7 @@
 #include "freehold/base/bits.hpp"
 #include "freehold/base/check.hpp"
 #include "freehold/check/block.hpp"
+#include "freehold/check/block_inspector.hpp"
 #include "freehold/check/misuse_report.hpp"
 #include "freehold/check/quarantine.hpp"
 #include "freehold/check/settings.hpp"
@@ -38,6 +39,8 @@ template <sync::Atomics A, class Source>
 class CheckedBlocks {
  public:
   using Raw = typename Source::Raw;
+  using Inspector = BlockInspector<A, Source>;
+  using Found = typename Inspector::Found;
   using BlockHeader = Header<A>;
   static constexpr unsigned kShards = 16;
 
@@ -52,6 +55,7 @@ class CheckedBlocks {
     source_ = &source;
     settings_ = settings;
     secret_ = Secret(random);
+    inspector_.init(source, settings, secret_);
     shards_ = static_cast<Shard*>(memory);
     auto* ring = reinterpret_cast<Quarantine::Entry*>(shards_ + kShards);
     for (unsigned i = 0; i < kShards; ++i, ring += ring_entries(settings)) {
@@ -84,8 +88,8 @@ class CheckedBlocks {
     const sync::Guard guard(shard.lock);
     if (end_quickly(shard, static_cast<char*>(block), claim, stack)) [[likely]]
       return true;
-    const Found found = look_up(block);
-    if (!admit(found, claim)) return false;
+    const Found found = inspector_.look_up(block);
+    if (!inspector_.admit(found, claim)) return false;
     end(shard, found, stack);
     return true;
   }
@@ -95,8 +99,8 @@ class CheckedBlocks {
   [[nodiscard]] void* reallocate(void* block, std::size_t bytes, std::uint32_t stack) noexcept {
     Shard& shard = own_shard();
     const sync::Guard guard(shard.lock);
-    const Found found = look_up(block);
-    if (!admit(found, Claim{})) return errno = EINVAL, nullptr;
+    const Found found = inspector_.look_up(block);
+    if (!inspector_.admit(found, Claim{})) return errno = EINVAL, nullptr;
     // What realloc() returns is no aligned block any more.
     if (bytes == found.contents.bytes && found.contents.alignment == 0) return block;
     const Request request{bytes, 0, Family::kMalloc};
@@ -114,16 +118,16 @@ class CheckedBlocks {
 
   // Exactly what was asked for; 0, and a report, if that is no live block.
   [[nodiscard]] std::size_t usable_size(const void* block) noexcept {
-    const Found found = look_up(block);
-    return admit(found, Claim{Family::kAny, Claim::kUnsaid, Claim::kUnsaid}) ? found.contents.bytes : 0;
+    const Found found = inspector_.look_up(block);
+    return inspector_.admit(found, Claim{Family::kAny, Claim::kUnsaid, Claim::kUnsaid}) ? found.contents.bytes : 0;
   }
 
   // For a handler of faults: whether the address lies in a large block that was freed, or in one of no bytes, and the report
   // of an access to it, unless the block is there no more: false.
-  [[nodiscard]] bool is_sealed(const void* address) noexcept { return is_sealed(look_up(address)); }
+  [[nodiscard]] bool is_sealed(const void* address) noexcept { return inspector_.is_sealed(inspector_.look_up(address)); }
   [[nodiscard]] bool report_access(const void* address) noexcept {
-    const Found found = look_up(address);
-    if (!is_sealed(found)) return false;
+    const Found found = inspector_.look_up(address);
+    if (!inspector_.is_sealed(found)) return false;
     const auto error = found.state == State::kLive ? base::HeapError::kAccessBehind : base::HeapError::kUseOfFreed;
     const Misuse misuse{error, address, found.block(), found.state, found.contents, nullptr, nullptr};
     (void)base::report(misuse.error, address, say_misuse, &misuse);
@@ -133,7 +137,8 @@ class CheckedBlocks {
   // Looks at all blocks, reports those that are damaged. Returns how many. Other threads wait meanwhile.
   std::size_t check_all() noexcept {
     std::size_t damaged = 0;
-    with_all_locks([&] { source_->for_each([&](const Raw& raw) { damaged += look_at(raw.start, raw.bytes) ? 0 : 1; }); });
+    with_all_locks(
+        [&] { source_->for_each([&](const Raw& raw) { damaged += inspector_.look_at(raw.start, raw.bytes) ? 0 : 1; }); });
     return damaged;
   }
   // False while another thread holds one of the locks: one that was stopped there holds it for ever.
@@ -149,7 +154,7 @@ class CheckedBlocks {
   void for_each_live(F&& f) noexcept {
     with_all_locks([&] {
       source_->for_each([&](const Raw& raw) {
-        const Found found = found_at(raw, nullptr);
+        const Found found = inspector_.found_at(raw, nullptr);
         if (found.state == State::kLive) f(found.contents, found.block());
       });
     });
@@ -196,25 +201,11 @@ class CheckedBlocks {
     std::uint32_t offset = 0;
     bool zero = false;
   };
-  // What is known of a pointer: the raw block around it, and what its header says.
-  struct Found {
-    const void* pointer = nullptr;
-    Raw raw{};
-    State state = State::kDamaged;
-    Contents contents{};
-    [[nodiscard]] char* start() const noexcept { return static_cast<char*>(raw.start); }
-    [[nodiscard]] char* block() const noexcept { return start() + contents.offset; }
-    [[nodiscard]] char* end() const noexcept { return block() + contents.bytes; }
-    // Where the canary behind the block ends.
-    [[nodiscard]] char* guarded() const noexcept { return std::min(end() + kMostCanary, start() + raw.bytes); }
-  };
-
   [[nodiscard]] static std::size_t ring_entries(const Settings& settings) noexcept {
     constexpr std::size_t kLeastRawBytes = 64, kLeast = 64, kMost = std::size_t{1} << 20;
     return std::clamp(std::bit_ceil(settings.quarantine / kLeastRawBytes), kLeast, kMost);
   }
   [[nodiscard]] Shard& own_shard() const noexcept { return shards_[A::thread_number() % kShards]; }
-  [[nodiscard]] static BlockHeader& header(void* raw) noexcept { return *static_cast<BlockHeader*>(raw); }
 
   template <class F>
   void with_all_locks(F&& f) noexcept {
@@ -278,7 +269,7 @@ class CheckedBlocks {
       begin(spare, c);
     if (spare.count <= spare.most / 2) {
       const std::size_t taken = source_->take(c, spare.slots + spare.count, spare.most - spare.count);
-      for (std::size_t i = 0; i < taken; ++i) header(spare.slots[spare.count + i]).make_spare(secret_);
+      for (std::size_t i = 0; i < taken; ++i) Inspector::header(spare.slots[spare.count + i]).make_spare(secret_);
       spare.count += static_cast<unsigned>(taken);
     }
     return spare.count == 0 ? nullptr : take_one(shard, spare);
@@ -288,7 +279,7 @@ class CheckedBlocks {
     const unsigned i = settings_.random ? random_below(shard, spare.count) : spare.count - 1;
     void* const raw = spare.slots[i];
     spare.slots[i] = spare.slots[--spare.count];
-    look_at(raw, spare.bytes);
+    inspector_.look_at(raw, spare.bytes);
     return raw;
   }
   [[gnu::noinline]] static void begin(Spare& spare, unsigned c) noexcept {
@@ -305,8 +296,8 @@ class CheckedBlocks {
     }
     const std::size_t bytes = source_->large_bytes(entry.raw) - Source::kPageBytes;
     source_->unseal(static_cast<char*>(entry.raw) + Source::kPageBytes, bytes);
-    (void)is_sound(found_at({entry.raw, entry.bytes, true}, nullptr));
-    header(entry.raw).make_spare(secret_);  // the source may take pages back from now on
+    (void)inspector_.look_closely({entry.raw, entry.bytes, true});
+    Inspector::header(entry.raw).make_spare(secret_);  // the source may take pages back from now on
     source_->free_large(entry.raw);
   }
   // The first ones if the program has not had them, else the last: an old address that is freed again is known while it
@@ -314,12 +305,12 @@ class CheckedBlocks {
   void give_half(Spare& spare, unsigned c) noexcept {
     const unsigned n = (spare.count + 1) / 2;
     spare.count -= n;
-    if (header(spare.slots[0]).state(secret_) == State::kSpare)
+    if (Inspector::header(spare.slots[0]).state(secret_) == State::kSpare)
       std::rotate(spare.slots, spare.slots + n, spare.slots + spare.count + n);
     void** const given = spare.slots + spare.count;
     for (unsigned i = 0; i < n; ++i) {
-      look_at(given[i], spare.bytes);
-      header(given[i]).make_spare(secret_);
+      inspector_.look_at(given[i], spare.bytes);
+      Inspector::header(given[i]).make_spare(secret_);
     }
     source_->give(c, given, n);
   }
@@ -364,15 +355,15 @@ class CheckedBlocks {
     char* const block = placed.raw + placed.offset;
     char* const end = block + request.bytes;
     const auto number = static_cast<std::uint8_t>(&shard - shards_);
-    header(placed.raw)
+    Inspector::header(placed.raw)
         .make_live(secret_, {request.bytes, request.alignment, request.family, placed.offset, stack, 0, number});
-    const bool is_empty = request.bytes == 0 && is_large(placed.raw);
+    const bool is_empty = request.bytes == 0 && inspector_.is_large(placed.raw);
     char* const guarded = is_empty ? end : std::min(end + kMostCanary, placed.raw + placed.bytes);
     if (settings_.canary) {
       const bool has_gap = placed.offset != BlockHeader::bytes();
-      if (has_gap) write_canary(secret_, gap_of(placed.raw, block), block);
+      if (has_gap) write_canary(secret_, Inspector::gap_of(placed.raw, block), block);
       write_canary(secret_, end, guarded);
-      shard.last_mark = has_gap ? 0 : header(placed.raw).mark();
+      shard.last_mark = has_gap ? 0 : Inspector::header(placed.raw).mark();
       shard.last_end = end;
       shard.last_guarded = guarded;
       // Release: pairs with the acquire in forget().
@@ -380,29 +371,7 @@ class CheckedBlocks {
     }
     if (is_empty) source_->seal(block, placed.bytes - placed.offset);
   }
-  // Blocks of large raw ones begin on a page of their own.
-  [[nodiscard]] bool is_large(const void* raw) noexcept { return source_->class_at(raw) == 0; }
-  // Where the canary between header and block begins.
-  [[nodiscard]] static char* gap_of(char* raw, char* block) noexcept {
-    char* const gap = raw + BlockHeader::bytes();
-    return block - gap > static_cast<std::ptrdiff_t>(kMostCanary) ? block - kMostCanary : gap;
-  }
-
   // ---- looking --------------------------------------------------------------------------------------------------------
-
-  [[nodiscard]] Found look_up(const void* pointer) noexcept { return found_at(source_->find(pointer), pointer); }
-  [[nodiscard]] Found found_at(const Raw& raw, const void* pointer) noexcept {
-    Found found{pointer, raw};
-    if (raw.start == nullptr || !raw.in_use) return found;
-    found.state = header(raw.start).state(secret_);
-    if (found.state == State::kLive || found.state == State::kFreed) found.contents = header(raw.start).contents();
-    return found;
-  }
-
-  [[nodiscard]] bool is_sealed(const Found& found) noexcept {
-    return found.raw.start != nullptr && is_large(found.raw.start) &&
-           (found.state == State::kFreed || (found.state == State::kLive && found.contents.bytes == 0));
-  }
 
   // The block that was allocated last, and the one that was freed last, are looked at by the next allocation: what was
   // written beside the one, or to the other, is told near the place. Under the shard's lock. Where the program goes on after
@@ -413,17 +382,17 @@ class CheckedBlocks {
     if (const void* const freed = std::exchange(shard.freed, nullptr);
         freed != nullptr && !shard.quarantine.empty() && shard.quarantine.newest().raw == freed)
       if (std::memcmp(shard.freed_block, kFreedBytes.data(), kLookBytes) != 0) [[unlikely]]
-        (void)is_sound(found_at({shard.quarantine.newest().raw, shard.quarantine.newest().bytes, true}, nullptr));
+        (void)inspector_.look_closely({shard.quarantine.newest().raw, shard.quarantine.newest().bytes, true});
     std::uintptr_t last = shard.last.load(std::memory_order_relaxed);  // relaxed: the exchange decides
     if (last == 0) return;
     // Relaxed: what the last allocation wrote, the lock has published.
     if (!shard.last.compare_exchange_strong(last, last | kLooking, std::memory_order_relaxed, std::memory_order_relaxed))
       return;
     void* const start = reinterpret_cast<void*>(last);
-    if (header(start).mark() != shard.last_mark || !header(start).has_canary(secret_) ||
+    if (Inspector::header(start).mark() != shard.last_mark || !Inspector::header(start).has_canary(secret_) ||
         find_damage(secret_, shard.last_end, shard.last_guarded) != nullptr) [[unlikely]] {
       const unsigned c = source_->class_at(start);
-      (void)is_sound(found_at({start, c != 0 ? Source::slot_bytes(c) : source_->large_bytes(start), true}, nullptr));
+      (void)inspector_.look_closely({start, c != 0 ? Source::slot_bytes(c) : source_->large_bytes(start), true});
     }
     shard.last.store(0, std::memory_order_release);  // pairs with the acquire in forget()
   }
@@ -440,72 +409,6 @@ class CheckedBlocks {
     sync::wait_until<A>([&] { return shard.last.load(std::memory_order_acquire) != looking; });
   }
 
-  // Whether a block may be freed, or used; reports why not.
-  [[nodiscard]] bool admit(const Found& found, const Claim& claim) noexcept {
-    using base::HeapError;
-    if (found.raw.start == nullptr) return refuse(HeapError::kForeignPointer, found);
-    if (!found.raw.in_use || found.state == State::kSpare) return refuse(HeapError::kDoubleFree, found);
-    if (found.state == State::kDamaged) return refuse(HeapError::kWriteBefore, found);
-    if (found.pointer != found.block()) return refuse(HeapError::kInteriorPointer, found);
-    if (found.state == State::kFreed) return refuse(HeapError::kDoubleFree, found);
-    if (settings_.family && claim.family != Family::kAny && found.contents.family != Family::kAny &&
-        claim.family != found.contents.family)
-      return refuse(HeapError::kOtherFamily, found, &claim);
-    if (settings_.sizes && !fits(claim, found.contents)) return refuse(HeapError::kWrongSize, found, &claim);
-    return is_sound(found);
-  }
-  [[nodiscard]] static bool fits(const Claim& claim, const Contents& block) noexcept {
-    if (claim.bytes != Claim::kUnsaid && claim.bytes != block.bytes) return false;
-    if (claim.alignment == Claim::kUnsaid || claim.alignment == block.alignment) return true;
-    // aligned_alloc() with an alignment that every block has is malloc().
-    constexpr std::size_t kOfEveryBlock = 16;
-    return block.family == Family::kMalloc && block.alignment == 0 && claim.alignment <= kOfEveryBlock;
-  }
-  [[nodiscard]] bool refuse(base::HeapError error, const Found& found, const Claim* claim = nullptr) noexcept {
-    report_misuse({error, found.pointer, found.block(), found.state, found.contents, claim, nullptr});
-    return false;
-  }
-  // The quick half of is_sound(): for most blocks, whether all is as it was.
-  [[nodiscard]] bool looks_sound(void* raw, std::size_t bytes) noexcept {
-    const BlockHeader& h = header(raw);
-    const State state = h.state(secret_);
-    if (state == State::kSpare) return true;
-    const Outline outline = h.outline();
-    const char *const block = static_cast<const char*>(raw) + outline.offset, *const end = block + outline.bytes;
-    if (state == State::kFreed) return !settings_.fill || is_large(raw) || find_write(block, end) == nullptr;
-    if (state != State::kLive || outline.offset != BlockHeader::bytes()) return false;
-    return !settings_.canary ||
-           (h.has_canary(secret_) &&
-            find_damage(secret_, end, std::min(end + kMostCanary, static_cast<const char*>(raw) + bytes)) == nullptr);
-  }
-  bool look_at(void* raw, std::size_t bytes) noexcept {
-    return looks_sound(raw, bytes) || is_sound(found_at({raw, bytes, true}, nullptr));
-  }
-  // Whether canaries, or the filling of a freed block, are as they were; reports what is not.
-  [[nodiscard]] bool is_sound(const Found& found) noexcept {
-    using base::HeapError;
-    if (!found.raw.in_use) return true;
-    if (found.state == State::kDamaged) return damaged(HeapError::kWriteBefore, found, found.start() + BlockHeader::bytes());
-    if (found.state == State::kLive && settings_.canary) {
-      if (!header(found.raw.start).has_canary(secret_)) return damaged(HeapError::kWriteBefore, found, found.block() - 8);
-      if (const char* at = find_damage(secret_, gap_of(found.start(), found.block()), found.block()); at != nullptr)
-        return damaged(HeapError::kWriteBefore, found, at);
-      if (is_sealed(found)) return true;
-      if (const char* at = find_damage(secret_, found.end(), found.guarded()); at != nullptr)
-        return damaged(HeapError::kWriteBehind, found, at);
-    }
-    if (found.state == State::kFreed && settings_.fill && !is_large(found.raw.start))
-      if (const char* at = find_write(found.block(), found.end()); at != nullptr)
-        return damaged(HeapError::kWriteToFreed, found, at);
-    return true;
-  }
-  [[nodiscard]] bool damaged(base::HeapError error, const Found& found, const char* at) noexcept {
-    const char* const block = found.state == State::kDamaged ? found.start() + BlockHeader::bytes() : found.block();
-    report_misuse(
-        {error, found.pointer != nullptr ? found.pointer : block, block, found.state, found.contents, nullptr, at});
-    return false;
-  }
-
   // ---- ending ---------------------------------------------------------------------------------------------------------
 
   // Ends a live block that lies right behind its header, as most do. False: it is another, or something is wrong. A header
@@ -515,14 +418,13 @@ class CheckedBlocks {
     char* const raw = block - BlockHeader::bytes();
     const unsigned c = source_->class_at(raw);
     if (c == 0 || reinterpret_cast<std::uintptr_t>(block) % 16 != 0) return false;
-    BlockHeader& h = header(raw);
+    BlockHeader& h = Inspector::header(raw);
     const std::uint64_t mark = h.mark();
     const Outline outline = h.outline();
     if (h.state(secret_) != State::kLive || outline.offset != BlockHeader::bytes()) return false;
-    if (settings_.family && claim.family != outline.family && claim.family != Family::kAny && outline.family != Family::kAny)
-      return false;
+    if (!inspector_.is_of_family(claim, outline.family)) return false;
     if ((claim.bytes != Claim::kUnsaid || claim.alignment != Claim::kUnsaid) && settings_.sizes &&
-        !fits(claim, h.contents()))
+        !Inspector::fits(claim, h.contents()))
       return false;
     const std::size_t bytes = Source::slot_bytes(c);
     if (settings_.canary &&
@@ -537,12 +439,10 @@ class CheckedBlocks {
   }
   void end(Shard& shard, const Found& found, std::uint32_t stack) noexcept {
     forget(found.raw.start, found.contents.shard);
-    if (!header(found.raw.start).end(secret_, stack)) {
-      (void)refuse(base::HeapError::kDoubleFree, found);
-      return;
-    }
+    if (!Inspector::header(found.raw.start).end(secret_, stack))
+      return (void)inspector_.refuse(base::HeapError::kDoubleFree, found);
     Quarantine::Entry entry{found.raw.start, found.raw.bytes};
-    if (is_large(found.raw.start)) {
+    if (inspector_.is_large(found.raw.start)) {
       source_->seal(found.start() + Source::kPageBytes, found.raw.bytes - Source::kPageBytes);
       // What is left of it in memory, and something for the addresses.
       constexpr std::size_t kPartForAddresses = 64;
@@ -587,6 +487,7 @@ class CheckedBlocks {
     return block;
   }
 
+  Inspector inspector_;
   Source* source_ = nullptr;
   Shard* shards_ = nullptr;
   Settings settings_{};
