@@ -46,50 +46,6 @@ class CheckedHeaps : public testing::Test {
 using Kinds = testing::Types<OwnerLockedHeap, PrivateHeap>;
 TYPED_TEST_SUITE(CheckedHeaps, Kinds, HeapName);
 
-TYPED_TEST(CheckedHeaps, FreedTwiceOfAnySize_DoubleFree) {
-  for (const std::size_t bytes : {0U, 1U, 48U, 3000U, 16'000U, 200'000U}) {
-    char* const block = this->block_of(bytes);
-    this->heap_.deallocate(block);
-    this->heap_.deallocate(block);
-    this->expect(HeapError::kDoubleFree, block);
-    this->heap_.deallocate(block, bytes);
-    this->expect(HeapError::kDoubleFree, block);
-  }
-}
-
-TYPED_TEST(CheckedHeaps, WhatIsNoBlockOfTheHeap_Foreign) {
-  char local[64] = {};
-  void* const of_engine = alloc::allocate(64);
-  void* const of_another = this->other_.allocate(64);
-  for (void* const stranger : {static_cast<void*>(local + 16), of_engine, of_another}) {
-    this->heap_.deallocate(stranger);
-    this->expect(HeapError::kForeignPointer, stranger);
-    this->heap_.deallocate(stranger, 64);
-    this->expect(HeapError::kForeignPointer, stranger);
-    EXPECT_EQ(this->heap_.reallocate(stranger, 10), nullptr);
-    this->expect(HeapError::kForeignPointer, stranger);
-  }
-  alloc::deallocate(of_engine);
-  this->other_.deallocate(of_another);
-  HeapErrors::expect_none();
-}
-
-TYPED_TEST(CheckedHeaps, FreedWithAnotherSizeOrAlignment_WrongSize) {
-  char* const block = this->block_of(100);
-  for (const std::size_t wrong : {99U, 101U, 0U, 20'000U}) {
-    this->heap_.deallocate(block, wrong);
-    this->expect(HeapError::kWrongSize, block);
-  }
-  this->heap_.deallocate(block, 100, 64);
-  this->expect(HeapError::kWrongSize, block);
-  this->heap_.deallocate(block, 100);
-  void* const none = this->heap_.allocate(0);
-  this->heap_.deallocate(none, 0);
-  void* const aligned = this->heap_.allocate(100, 4096);
-  this->heap_.deallocate(aligned, 100, 4096);
-  HeapErrors::expect_none();
-}
-
 TYPED_TEST(CheckedHeaps, OneByteBesideABlockIsWritten_SeenAtItsFreeAndOnDemand) {
   for (const std::size_t bytes : {1U, 100U, 16'000U, 200'000U}) {
     char* const block = this->block_of(bytes);

@@ -74,32 +74,6 @@ TYPED_TEST(MisuseInAnyBuild, BlockOfAnotherHeap_ForeignPointerAndBothStay) {
   }
 }
 
-TYPED_TEST(Misuse, FreedTwice_DoubleFree) {
-  for (const std::size_t bytes : {1U, 48U, 3000U, 16'000U}) {
-    void* const kept = this->heap_.allocate(bytes);
-    void* const block = this->heap_.allocate(bytes);
-    this->heap_.deallocate(block);
-    this->heap_.deallocate(block);
-    this->expect(HeapError::kDoubleFree, block);
-    this->heap_.deallocate(block, bytes);
-    this->expect(HeapError::kDoubleFree, block);
-    this->heap_.deallocate(kept);
-  }
-}
-
-TYPED_TEST(Misuse, WrongSize_InteriorPointer) {
-  void* const block = this->heap_.allocate(48);
-  this->heap_.deallocate(block, 480);
-  this->expect(HeapError::kInteriorPointer, block);
-  this->heap_.deallocate(block, 48'000);
-  this->expect(HeapError::kInteriorPointer, block);
-  this->heap_.deallocate(block, 48);
-  void* const large = this->heap_.allocate(48'000);
-  this->heap_.deallocate(large, 48);
-  this->expect(HeapError::kInteriorPointer, large);
-  this->heap_.deallocate(large, 48'000);
-}
-
 TYPED_TEST(Misuse, AlignmentThatIsNoPowerOfTwo_Asserted) {
   EXPECT_DEATH(static_cast<void>(this->heap_.allocate(100, 24)), "has_single_bit");
   EXPECT_DEATH(static_cast<void>(this->heap_.allocate(100'000, 4095)), "has_single_bit");

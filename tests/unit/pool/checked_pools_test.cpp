@@ -38,27 +38,6 @@ class CheckedStrategies : public CheckedMode {};
 using Bounded = testing::Types<pool::Best, LockedFlags, LockFreeBits, TaggedStack, CpuStacks, Magazines>;
 TYPED_TEST_SUITE(CheckedStrategies, Bounded, test::StrategyName);
 
-TYPED_TEST(CheckedStrategies, ReleasedTwice_DoubleFree) {
-  NativePool<TypeParam> pool(PoolShape{.slots = 100, .slot_bytes = 48});
-  void* const slot = pool.acquire();
-  pool.release(slot);
-  pool.release(slot);
-  this->expect(HeapError::kDoubleFree, slot);
-  std::thread([&] { pool.release(slot); }).join();
-  this->expect(HeapError::kDoubleFree, slot);
-}
-
-TYPED_TEST(CheckedStrategies, TheMiddleOfASlot_Interior) {
-  NativePool<TypeParam> pool(PoolShape{.slots = 100, .slot_bytes = 48});
-  auto* const slot = static_cast<char*>(pool.acquire());
-  pool.release(slot + 1);
-  this->expect(HeapError::kInteriorPointer, slot + 1);
-  pool.release(slot + 16);
-  this->expect(HeapError::kInteriorPointer, slot + 16);
-  pool.release(slot);
-  HeapErrors::expect_none();
-}
-
 TYPED_TEST(CheckedStrategies, AByteBesideASlotIsWritten_SeenAtItsReleaseAndAtThePoolsEnd) {
   char* slot = nullptr;
   {
@@ -94,28 +73,6 @@ TYPED_TEST(CheckedStrategies, WriteToAReleasedSlot_SeenAtItsReuseOrThePoolsEnd) 
 // ---- BestPool
 
 class CheckedBestPool : public CheckedMode {};
-
-TEST_F(CheckedBestPool, WhatIsNoSlotOfThePool_Foreign) {
-  Best pool({.slots = 100, .slot_bytes = 48}), other({.slots = 100, .slot_bytes = 48});
-  char local[64];
-  for (void* const stranger : {static_cast<void*>(local), other.acquire()}) {
-    pool.release(stranger);
-    expect(HeapError::kForeignPointer, stranger);
-  }
-}
-
-TEST_F(CheckedBestPool, ReleasedAgainAfterHundredsOfOthers_DoubleFree) {
-  Best pool({.slots = 1000, .slot_bytes = 48});
-  void* const slot = pool.acquire();
-  pool.release(slot);
-  for (int i = 0; i < 300; ++i) {
-    void* const other = pool.acquire();
-    EXPECT_NE(other, slot) << "the quarantine holds it";
-    pool.release(other);
-  }
-  pool.release(slot);
-  expect(HeapError::kDoubleFree, slot);
-}
 
 TEST_F(CheckedBestPool, OnDemand_EveryDamagedSlotIsReported) {
   Best pool({.slots = 100, .slot_bytes = 48});
