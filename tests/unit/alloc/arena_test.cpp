@@ -1,17 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "freehold/alloc/arena.hpp"
-
-#include <gtest/gtest.h>
-
-#include <atomic>
-#include <bit>
-#include <memory>
-#include <random>
-#include <set>
-#include <thread>
-#include <utility>
-#include <vector>
-
+#include "tests/support/test.hpp"
 #include "tests/unit/alloc/support.hpp"
 #include "tests/unit/hooked_atomics.hpp"
 
@@ -20,7 +9,6 @@ namespace {
 
 using test::FakePages;
 using test::kChunk;
-using test::kPagesPerSpan;
 using test::kSpan;
 using test::small_settings;
 using test::SmallConfig;
@@ -37,9 +25,8 @@ class TestArena {
   using Type = Arena<A, SmallConfig, FakePages>;
 
   explicit TestArena(const ArenaSettings& settings = small_settings()) : arena_(std::make_unique<Type>()) {
-    ready_ = arena_->init(pages, settings);
+    EXPECT_TRUE(arena_->init(pages, settings));
   }
-  [[nodiscard]] bool ready() const { return ready_; }
   Type& operator*() { return *arena_; }
   Type* operator->() { return arena_.get(); }
 
@@ -108,14 +95,12 @@ class TestArena {
   [[nodiscard]] bool zero(SpanIndex first, std::size_t spans) { return test::all_zero(memory(first), spans * kSpan); }
   [[nodiscard]] SizeClass class_of(SpanIndex i) { return arena_->class_of_span(i); }
   [[nodiscard]] bool check() { return arena_->check_invariants() && arena_->check_accounts({}); }
-  [[nodiscard]] std::uint64_t purged() { return arena_->counters().purged_bytes; }
 
   FakePages pages;
   std::uint64_t now = 1'000'000;
 
  private:
   std::unique_ptr<Type> arena_;
-  bool ready_ = false;
 };
 
 // The CPU that a thread runs on is the test's to say.
@@ -128,7 +113,6 @@ using Hooked = TestArena<test::HookedAtomics>;
 
 constexpr SizeClass kSmall = Classes::class_of(64);      // in slot chunks
 constexpr SizeClass kOneWord = Classes::class_of(1024);  // in slot chunks, 64 slots: one word a span
-constexpr SizeClass kBig = Classes::class_of(4096);      // in run chunks, 16 slots
 
 // ---- growing ----------------------------------------------------------------------------------------------------------
 
@@ -164,28 +148,7 @@ TEST(Arena, ForeignMappingInside_IsLeftAloneAndMemoryGrowsElsewhere) {
   }
 }
 
-// ---- runs -------------------------------------------------------------------------------------------------------------
-
 // ---- giving back by the budget ----------------------------------------------------------------------------------------
-
-// What goes back and is asked for again at once is regretted: the next rounds keep it.
-TEST(Arena, Sawtooth_SettlesWithoutSystemCalls) {
-  Native arena(small_settings(64 * kMiB));
-  std::uint64_t last = 0;
-  for (int round = 0; round < 40; ++round) {
-    last = arena->counters().purge_calls;
-    std::vector<SpanIndex> runs;
-    for (int i = 0; i < 24; ++i) runs.push_back(arena.run(kChunkSpans).first);
-    for (const SpanIndex first : runs) arena.free_run(first);
-    arena.now += 2;
-    ASSERT_TRUE(arena.check());
-  }
-  EXPECT_EQ(arena->counters().purge_calls, last);
-  EXPECT_GE(arena->free_dirty_bytes(), 20 * kMiB);
-  for (int i = 0; i < 30; ++i) arena->purge().tick(arena.now += 1000);
-  EXPECT_EQ(arena->free_dirty_bytes(), 0U);
-  EXPECT_EQ(arena->budget().allowance(), SmallConfig::kKeepBytes) << "forgotten";
-}
 
 // Regret that ends leaves more wholly free spans than one step can look at: those that wait for the next can go back, too.
 TEST(Arena, MoreEmptySpansThanAStepReclaims_AllThatIsTooMuchGoesBack) {
@@ -220,7 +183,7 @@ TEST(Arena, Tick_BeforeTheDelay_KeepsAfterIt_Purges) {
   arena->purge().tick(arena.now);
   EXPECT_EQ(arena->free_dirty_bytes(), 0U);
   ASSERT_EQ(arena.pages.purges().size(), 1U) << "neighbouring spans go in one call";
-  EXPECT_EQ(arena.purged(), 2 * kSpan);
+  EXPECT_EQ(arena->counters().purged_bytes, 2 * kSpan);
   EXPECT_TRUE(arena.check());
   for (int i = 0; i < 3; ++i) arena->purge().tick(arena.now += 1000);
   EXPECT_FALSE(arena->due().something()) << "nothing waits any more";
@@ -280,6 +243,19 @@ TEST(Arena, Trim_PartlyFreeSpans_ReturnsTheFreePagesAndKeepsLiveSlots) {
 
 // ---- huge pages -------------------------------------------------------------------------------------------------------
 
+[[nodiscard]] ArenaSettings with_huge_pages() {
+  ArenaSettings settings = small_settings();
+  settings.huge_pages = HugePages::kAuto;
+  return settings;
+}
+// Whole spans of small slots in use, so many chunks of them; forgets what that asked of the system.
+[[nodiscard]] std::vector<std::vector<Taken>> fill_chunks(Native& arena, unsigned chunks) {
+  std::vector<std::vector<Taken>> spans;
+  for (unsigned i = 0; i < chunks * kChunkSpans; ++i) spans.push_back(arena.claim_whole(kSmall));
+  arena.pages.forget_log();
+  return spans;
+}
+
 [[nodiscard]] std::vector<std::pair<SpanIndex, bool>> advice(Native& arena) {
   std::vector<std::pair<SpanIndex, bool>> calls;
   for (const auto& call : arena.pages.huge_advice())
@@ -288,9 +264,7 @@ TEST(Arena, Trim_PartlyFreeSpans_ReturnsTheFreePagesAndKeepsLiveSlots) {
 }
 
 TEST(Arena, HugePages_Auto_OnceTheHeapOfSlotsIsNotSmall) {
-  ArenaSettings settings = small_settings();
-  settings.huge_pages = HugePages::kAuto;
-  Native arena(settings);
+  Native arena(with_huge_pages());
   ASSERT_NE(arena.run(1).first, kNoSpan);
   for (unsigned i = 0; i < 2 * kChunkSpans; ++i) ASSERT_NE(arena.claim_span(kSmall), kNoSpan);
   using Advice = std::vector<std::pair<SpanIndex, bool>>;
@@ -302,9 +276,7 @@ TEST(Arena, HugePages_Auto_OnceTheHeapOfSlotsIsNotSmall) {
 
 // Each CPU has a chunk: a program that uses little in each stays small.
 TEST(Arena, HugePages_Auto_LittleInEachOfManyChunks_None) {
-  ArenaSettings settings = small_settings();
-  settings.huge_pages = HugePages::kAuto;
-  Native arena(settings);
+  Native arena(with_huge_pages());
   arena->free_spans().expect_threads(8);
   for (AtomicsOnCpu::cpu = 0; AtomicsOnCpu::cpu < 4; ++AtomicsOnCpu::cpu)
     for (unsigned i = 0; i < kChunkSpans / 2 - 1; ++i) ASSERT_NE(arena.claim_span(kSmall), kNoSpan);
@@ -314,12 +286,8 @@ TEST(Arena, HugePages_Auto_LittleInEachOfManyChunks_None) {
 
 // The system's collector of huge pages would fill again what went back in part.
 TEST(Arena, HugePages_PartlyPurged_AreForbiddenThereOnly) {
-  ArenaSettings settings = small_settings();
-  settings.huge_pages = HugePages::kAuto;
-  Native arena(settings);
-  std::vector<std::vector<Taken>> spans;
-  for (unsigned i = 0; i < 4 * kChunkSpans; ++i) spans.push_back(arena.claim_whole(kSmall));
-  arena.pages.forget_log();
+  Native arena(with_huge_pages());
+  const auto spans = fill_chunks(arena, 4);
   arena.put(kSmall, spans[2 * kChunkSpans + 3]);
   (void)arena->purge().trim(arena.now);
   ASSERT_EQ(arena.pages.huge_advice().size(), 1U);
@@ -334,12 +302,8 @@ TEST(Arena, HugePages_PartlyPurged_AreForbiddenThereOnly) {
 
 // Small pages go back before a huge page is split, and whole huge pages before either, at one call each.
 TEST(Arena, HugePages_WhollyFree_GoBackFirstAndWhole) {
-  ArenaSettings settings = small_settings();
-  settings.huge_pages = HugePages::kAuto;
-  Native arena(settings);
-  std::vector<std::vector<Taken>> spans;
-  for (unsigned i = 0; i < 8 * kChunkSpans; ++i) spans.push_back(arena.claim_whole(kSmall));
-  arena.pages.forget_log();
+  Native arena(with_huge_pages());
+  const auto spans = fill_chunks(arena, 8);
   for (unsigned i = 0; i < kChunkSpans / 2; ++i) arena.put(kSmall, spans[i]);                // of small pages
   for (unsigned i = kChunkSpans; i < 3 * kChunkSpans / 2; ++i) arena.put(kSmall, spans[i]);  // half a huge page
   for (unsigned i = 3 * kChunkSpans; i < 6 * kChunkSpans; ++i) arena.put(kSmall, spans[i]);  // three whole ones
@@ -353,11 +317,8 @@ TEST(Arena, HugePages_WhollyFree_GoBackFirstAndWhole) {
 
 // A part of small pages that is free as a whole goes before one of which blocks are left, so that it can be huge again.
 TEST(Arena, SmallPagesOfAPartThatIsWhollyFree_GoBackFirst) {
-  ArenaSettings settings = small_settings();
-  settings.huge_pages = HugePages::kAuto;
-  Native arena(settings);
-  std::vector<std::vector<Taken>> spans;
-  for (unsigned i = 0; i < 8 * kChunkSpans; ++i) spans.push_back(arena.claim_whole(kSmall));
+  Native arena(with_huge_pages());
+  const auto spans = fill_chunks(arena, 8);
   arena.put(kSmall, spans[2 * kChunkSpans]);
   (void)arena->purge().trim(arena.now);  // splits the huge page of that chunk
   arena.pages.forget_log();
@@ -372,11 +333,8 @@ TEST(Arena, SmallPagesOfAPartThatIsWhollyFree_GoBackFirst) {
 
 // A huge page that was split and then went back as a whole is as good as new.
 TEST(Arena, HugePages_PartThatIsWhollyClean_GetsThemAgain) {
-  ArenaSettings settings = small_settings();
-  settings.huge_pages = HugePages::kAuto;
-  Native arena(settings);
-  std::vector<std::vector<Taken>> spans;
-  for (unsigned i = 0; i < 2 * kChunkSpans; ++i) spans.push_back(arena.claim_whole(kSmall));
+  Native arena(with_huge_pages());
+  const auto spans = fill_chunks(arena, 2);
   arena.put(kSmall, spans[kChunkSpans]);
   (void)arena->purge().trim(arena.now);
   for (unsigned i = kChunkSpans + 1; i < 2 * kChunkSpans; ++i) arena.put(kSmall, spans[i]);
@@ -390,8 +348,6 @@ TEST(Arena, HugePages_PartThatIsWhollyClean_GetsThemAgain) {
   EXPECT_EQ(arena.pages.huge_advice().size(), 1U) << "at its first span only";
   EXPECT_TRUE(arena.check());
 }
-
-// ---- the limit --------------------------------------------------------------------------------------------------------
 
 // ---- another thread at any moment -------------------------------------------------------------------------------------
 
@@ -538,85 +494,6 @@ TEST(Arena, RandomLife_InvariantsAndAccountsHoldAfterEveryStep) {
     EXPECT_EQ(spans_left, 8 * kMiB / kSpan) << "nothing is lost";
     EXPECT_TRUE(arena.check());
   }
-}
-
-// Threads that claim, take, give, run and purge at once.
-TEST(Arena, Threads_NothingIsLostAndAccountsAddUp) {
-  Native arena(small_settings(16 * kMiB));
-  std::atomic<bool> wrong{false};
-  const auto work = [&](unsigned me) {
-    std::mt19937 random(me);
-    std::vector<std::pair<SizeClass, Taken>> slots;
-    std::vector<std::pair<SpanIndex, unsigned>> runs;
-    const auto report = [&](SizeClass c, const Taken& t, int sign, std::uint64_t now) {
-      if (arena->report_slots(
-              sign * static_cast<std::int64_t>(static_cast<unsigned>(std::popcount(t.bits)) * Classes::slot_bytes(c))))
-        (void)arena->purge().relieve(now);
-    };
-    const auto stamp = [&](char* at) { std::memset(at, static_cast<int>(me), 16); };
-    const auto stamped = [&](const char* at) { return at[0] == static_cast<char>(me) && at[15] == at[0]; };
-    for (int step = 0; step < 12'000; ++step) {
-      const std::uint64_t now = 1'000'000 + static_cast<std::uint64_t>(step) / 4;
-      const unsigned what = random() % 12;
-      if (what < 4 && slots.size() < 200) {
-        const SizeClass c = random() % 2 == 0 ? kSmall : random() % 2 == 0 ? kOneWord : kBig;
-        pool::Cursor cursor;
-        Taken t = arena->slots().take_slots(c, cursor, 64, me, 2);
-        if (t.bits == 0) t = arena->claim(c, 64, me, now);
-        if (t.bits == 0) continue;
-        report(c, t, 1, now);
-        stamp(arena.slot(c, t.word, base::lowest_bit(t.bits)));
-        slots.emplace_back(c, t);
-      } else if (what < 8 && !slots.empty()) {
-        std::swap(slots[random() % slots.size()], slots.back());
-        const auto [c, t] = slots.back();
-        slots.pop_back();
-        if (!stamped(arena.slot(c, t.word, base::lowest_bit(t.bits)))) wrong = true;
-        if (arena->slots().give_slots(c, t) != 0) wrong = true;
-        report(c, t, -1, now);
-      } else if (what == 8 && runs.size() < 8) {
-        const unsigned n = 1 + random() % 6;
-        const RunPlace place = arena->runs().allocate_run(n * kSpanPages, 1, now);
-        if (place.first == kNoSpan) continue;
-        for (unsigned i = 0; i < n; ++i) {
-          if (place.zero && !test::all_zero(arena.memory(place.first + i), 64)) wrong = true;
-          stamp(arena.memory(place.first + i));
-        }
-        runs.emplace_back(place.first, n);
-      } else if (what == 9 && !runs.empty()) {
-        auto& [first, n] = runs.back();
-        if (arena->runs().resize_run(first, (n + 1) * kSpanPages, now)) stamp(arena.memory(first + n++));
-      } else if (what == 10 && !runs.empty()) {
-        const auto [first, n] = runs.back();
-        runs.pop_back();
-        for (unsigned i = 0; i < n; ++i)
-          if (!stamped(arena.memory(first + i))) wrong = true;
-        if (!arena->runs().free_run(first, now)) wrong = true;
-      } else if (step % 256 == 0) {
-        (void)arena->purge().trim(now);
-      } else {
-        arena->purge().tick(now);
-      }
-    }
-    for (const auto& [c, t] : slots) {
-      if (arena->slots().give_slots(c, t) != 0) wrong = true;
-      report(c, t, -1, 0);
-    }
-    for (const auto& [first, n] : runs)
-      if (!arena->runs().free_run(first, 0)) wrong = true;
-  };
-  std::vector<std::thread> threads;
-  for (unsigned t = 1; t <= 4; ++t) threads.emplace_back(work, t);
-  for (auto& thread : threads) thread.join();
-  EXPECT_FALSE(wrong);
-  EXPECT_TRUE(arena.check());
-  (void)arena->purge().trim(arena.now + 100'000);
-  EXPECT_TRUE(arena.check());
-  EXPECT_EQ(arena->free_dirty_bytes(), 0U);
-  std::size_t spans = 0;
-  for (; arena.run(1).first != kNoSpan; ++spans) {
-  }
-  EXPECT_EQ(spans, 16 * kMiB / kSpan);
 }
 
 }  // namespace

@@ -1,27 +1,15 @@
 // SPDX-License-Identifier: MIT
 #include "freehold/alloc/core.hpp"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <memory>
-#include <random>
-#include <set>
-#include <thread>
-#include <vector>
-
 #include "freehold/base/check.hpp"
-#include "tests/support/emulated.hpp"
+#include "tests/support/test.hpp"
 #include "tests/unit/alloc/support.hpp"
 #include "tests/unit/hooked_atomics.hpp"
 
 namespace freehold::alloc {
 namespace {
 
+using test::expect_whole;
 using test::FakeClock;
-using test::FakePages;
 using test::HeapErrors;
 using test::kSpan;
 using test::small_settings;
@@ -33,27 +21,6 @@ using Classes = SizeClasses;
 
 constexpr SizeClass kTiny = Classes::class_of(16);
 constexpr SizeClass kBig = Classes::class_of(16 * 1024);
-
-// Everything was freed and every thread left: not a slot, not a span is missing.
-void expect_whole(Machine& machine) {
-  EXPECT_TRUE(machine->check_invariants());
-  EXPECT_TRUE(machine->check_accounts());
-  (void)machine->relief().trim();
-  EXPECT_TRUE(machine->check_invariants());
-  EXPECT_TRUE(machine->check_accounts());
-  const auto told = machine.arena().budget().figures();
-  EXPECT_EQ(told.live, 0);
-  EXPECT_EQ(told.class_spans, 0);
-  EXPECT_EQ(told.returned, 0);
-  EXPECT_EQ(told.direct, 0);
-  EXPECT_EQ(told.kept, 0);
-  const Stats s = machine.stats();
-  EXPECT_EQ(s.small_span_bytes, 0U) << "spans still belong to a class";
-  EXPECT_EQ(s.run_bytes, 0U);
-  EXPECT_EQ(s.direct_bytes, 0U);
-  EXPECT_EQ(s.free_dirty_bytes, 0U);
-  EXPECT_EQ(s.threads, 0U);
-}
 
 // ---- a thread's bins --------------------------------------------------------------------------------------------------
 
@@ -118,7 +85,7 @@ TEST(Core, Drain_ThreadThatOnlyFrees_HoldsNoBurst) {
   expect_whole(machine);
 }
 
-// ---- marks of samples -------------------------------------------------------------------------------------------------
+// ---- the common budget ------------------------------------------------------------------------------------------------
 
 TEST(Core, Budget_ManyThreads_CachesStayWithinIt) {
   constexpr std::size_t kThreads = 100;
@@ -247,129 +214,6 @@ TEST(Core, Fork_AmidAThreadsLeaving_ChildLeavesItsCacheAlone) {
   EXPECT_TRUE(machine->check_invariants());
 }
 
-// ---- large blocks -----------------------------------------------------------------------------------------------------
-
-TEST(Core, Large_ZeroIsOnlyClaimedWhereItHolds) {
-  Machine machine;
-  std::mt19937 random(9);
-  std::vector<void*> blocks;
-  for (int step = 0; step < 2000; ++step) {
-    if (blocks.size() < 12) {
-      const std::size_t bytes = Classes::kMaxBytes + 1 + random() % (6 * kSpan);
-      bool zero = false;
-      void* block = machine->large().allocate_large(nullptr, bytes, 1, zero);
-      if (block == nullptr) continue;
-      ASSERT_TRUE(!zero || test::all_zero(block, bytes)) << step;
-      std::memset(block, 0xab, bytes);
-      blocks.push_back(block);
-    } else {
-      while (blocks.size() > random() % 12) {
-        machine->free_large(nullptr, blocks.back());
-        blocks.pop_back();
-      }
-      if (random() % 4 == 0) (void)machine->relief().trim();
-    }
-  }
-  for (void* block : blocks) machine->free_large(nullptr, block);
-  expect_whole(machine);
-}
-
-struct QuarterConfig : test::SmallConfig {
-  static constexpr std::size_t kMostRunBytes = 4 * kSpan;
-};
-
-TEST(Core, Direct_AboveTheLargestRun_MappedUntilThereAreMany) {
-  constexpr std::size_t kMany = 1024;
-  test::TestCore<sync::NativeAtomics, QuarterConfig> machine(small_settings(std::size_t{256} << 20));
-  bool zero = false;
-  std::vector<void*> blocks;
-  void* const run = machine->large().allocate_large(nullptr, 4 * kSpan, 1, zero);
-  EXPECT_EQ(machine.stats().direct_bytes, 0U);
-  for (std::size_t i = 0; i < kMany + 10; ++i)
-    blocks.push_back(machine->large().allocate_large(nullptr, 4 * kSpan + 1, 1, zero));
-  EXPECT_EQ(machine.stats().direct_bytes, kMany * (4 * kSpan + SmallConfig::kPageBytes)) << "the others are runs";
-  blocks.push_back(run);
-  for (void* block : blocks) {
-    ASSERT_NE(block, nullptr);
-    machine->free_large(nullptr, block);
-  }
-  EXPECT_TRUE(machine->check_invariants());
-}
-
-// Random sizes up and down, every way of growing, with and without a kernel that moves pages.
-TEST(Core, ResizeLarge_RandomSizes_KeepsTheContentOrTheBlock) {
-  for (const bool can_move : {true, false}) {
-    Machine machine;
-    if (!can_move) machine.pages.fail_from_now_on(FakePages::kMoveOut);
-    std::mt19937 random(4);
-    std::vector<Stamped> blocks;
-    unsigned in_place = 0, moved = 0, refused = 0;
-    const auto fresh_block = [&](unsigned stamp) {
-      const std::size_t bytes = (1 + random() % 12) * kSpan;
-      bool zero = false;
-      return Stamped(machine->large().allocate_large(nullptr, bytes, 1, zero), bytes, stamp);
-    };
-    for (unsigned i = 0; i < 6; ++i) blocks.push_back(fresh_block(i + 1));
-    for (int step = 0; step < 1200; ++step) {
-      Stamped& b = blocks[random() % blocks.size()];
-      if (step % 8 == 0) {  // in the arena again
-        ASSERT_TRUE(b.intact());
-        machine->free_large(nullptr, b.memory);
-        b = fresh_block(b.stamp);
-      }
-      const std::size_t bytes = Classes::kMaxBytes + 1 + random() % (40 * kSpan);
-      void* const fresh = machine->large().resize_large(nullptr, b.memory, bytes);
-      if (fresh != nullptr) {
-        ++(fresh == b.memory ? in_place : moved);
-        b.memory = static_cast<unsigned char*>(fresh);
-        const std::size_t kept = std::min(b.bytes, bytes);
-        b.bytes = kept;
-        ASSERT_TRUE(b.intact()) << step;
-        ASSERT_GE(machine.usable(b.memory), bytes);
-        b.bytes = bytes;
-        b.write(kept);
-      } else {
-        ++refused;
-      }
-      ASSERT_TRUE(machine->check_invariants()) << step;
-      ASSERT_TRUE(machine->check_accounts()) << step;
-      if (step % 16 != 0) continue;
-      for (const Stamped& other : blocks) ASSERT_TRUE(other.intact()) << step;
-    }
-    EXPECT_GT(in_place, 100U);
-    EXPECT_GT(can_move && !test::emulated() ? moved : refused, 100U);
-    EXPECT_GT(machine.pages.calls(FakePages::kMoveOut), 50U);
-    for (const Stamped& b : blocks) machine->free_large(nullptr, b.memory);
-    expect_whole(machine);
-  }
-}
-
-TEST(Core, ResizeLarge_RoomBehindTheBlock_IsUsedAndGoesBack) {
-  for (const bool kept : {false, true}) {
-    Machine machine;
-    test::Thread thread(machine);
-    if (kept) thread.free(thread.allocate(8 * kSpan));  // the thread keeps free spans from now on
-    bool zero = false;
-    void* const block = machine->large().allocate_large(kept ? thread.cache() : nullptr, 3 * kSpan, 1, zero, 2 * kSpan);
-    void* const behind = thread.allocate(kSpan);
-    ASSERT_EQ(static_cast<char*>(behind) - static_cast<char*>(block), static_cast<std::ptrdiff_t>(5 * kSpan));
-    EXPECT_EQ(machine.usable(block), 3 * kSpan) << "what was asked for";
-    for (const std::size_t bytes : {4 * kSpan, 5 * kSpan}) {
-      EXPECT_EQ(thread.resize(block, bytes), block);
-      EXPECT_EQ(machine.usable(block), bytes);
-      EXPECT_EQ(machine.stats().run_bytes, 6 * kSpan);
-    }
-    EXPECT_EQ(thread.resize(block, 4 * kSpan), block);
-    EXPECT_EQ(machine.stats().run_bytes, 5 * kSpan) << "one that shrinks gives its room back";
-    EXPECT_TRUE(machine->check_invariants());
-    EXPECT_TRUE(machine->check_accounts());
-    thread.free(block);
-    thread.free(behind);
-    thread.leave();
-    expect_whole(machine);
-  }
-}
-
 // ---- the limit --------------------------------------------------------------------------------------------------------
 
 ArenaSettings limited(std::size_t bytes) {
@@ -442,41 +286,6 @@ TEST(Core, Misuse_SlotFreedTwice_IsSeenAtTheDrainAndTheOthersAreSaved) {
   thread.leave();
   (void)machine->relief().trim();
   EXPECT_EQ(machine.stats().small_span_bytes, 0U) << "a slot of the batch is lost";
-}
-
-// What a process looks at when it ends: caches of threads that sleep, its own included.
-// The first frees of an array are looked at: nobody need drain it.
-TEST(Core, Misuse_AmongTheFirstFrees_IsSeenAtOnce) {
-  const HeapErrors errors;
-  Machine machine;
-  for (const std::size_t bytes : {16, 1000, 4096, 32768}) {
-    HeapErrors::seen.clear();
-    Thread thread(machine);
-    char* const a = static_cast<char*>(thread.allocate(bytes));
-    char* const b = static_cast<char*>(thread.allocate(bytes));
-    thread.free(a);
-    thread.free(b);
-    thread.free(a);
-    EXPECT_EQ(HeapErrors::seen, (std::vector<HeapErrors::Seen>{{base::HeapError::kDoubleFree, a}})) << bytes;
-    EXPECT_TRUE(machine->check_invariants());
-  }
-}
-
-TEST(Core, Misuse_InCachesThatNobodyDrained_IsSeen) {
-  const HeapErrors errors;  // the caches' ends tell it again
-  Machine machine;
-  Thread mine(machine), theirs(machine);
-  char* const victim = static_cast<char*>(mine.allocate(64));
-  char* const inside = static_cast<char*>(mine.allocate(1000));
-  theirs.pass_first_frees(64);
-  theirs.pass_first_frees(1000);
-  mine.free(victim);
-  theirs.free(victim);
-  theirs.free(inside + 16);
-  std::vector<void*> room(machine->registry().most_slots());
-  machine->report_misuse_in_caches(mine.cache(), room.data(), room.size(), [](std::int32_t) { return std::uint64_t{7}; });
-  EXPECT_EQ(HeapErrors::seen, (std::vector<HeapErrors::Seen>{{base::HeapError::kDoubleFree, victim},
-                                                             {base::HeapError::kInteriorPointer, inside + 16}}));
 }
 
 // ---- figures and everything together ----------------------------------------------------------------------------------

@@ -7,6 +7,7 @@
 namespace freehold::alloc {
 namespace {
 
+using test::expect_whole;
 using test::FakeClock;
 using test::kChunk;
 using test::kPagesPerSpan;
@@ -33,15 +34,6 @@ Kept kept_by(Thread& thread) {
 }
 
 bool is_sound(Machine& machine) { return machine->check_invariants() && machine->check_accounts(); }
-
-void expect_whole(Machine& machine) {
-  EXPECT_TRUE(is_sound(machine));
-  (void)machine->relief().trim();
-  const Stats s = machine.stats();
-  EXPECT_EQ(s.run_bytes, 0U);
-  EXPECT_EQ(s.free_dirty_bytes, 0U);
-  EXPECT_TRUE(is_sound(machine));
-}
 
 // No line of anybody else: what the chunks and the budget say does not change.
 TEST(RunCache, PairsOfMallocAndFree_NeitherChunksNorBudgetAreWritten) {

@@ -283,6 +283,28 @@ class TestCore {
   bool ready_ = false;
 };
 
+// Everything was freed and every thread left: not a slot, not a span is missing.
+template <class Machine>
+void expect_whole(Machine& machine) {
+  EXPECT_TRUE(machine->check_invariants());
+  EXPECT_TRUE(machine->check_accounts());
+  (void)machine->relief().trim();
+  EXPECT_TRUE(machine->check_invariants());
+  EXPECT_TRUE(machine->check_accounts());
+  const auto told = machine.arena().budget().figures();
+  EXPECT_EQ(told.live, 0);
+  EXPECT_EQ(told.class_spans, 0);
+  EXPECT_EQ(told.returned, 0);
+  EXPECT_EQ(told.direct, 0);
+  EXPECT_EQ(told.kept, 0);
+  const alloc::Stats s = machine.stats();
+  EXPECT_EQ(s.small_span_bytes, 0U) << "spans still belong to a class";
+  EXPECT_EQ(s.run_bytes, 0U);
+  EXPECT_EQ(s.direct_bytes, 0U);
+  EXPECT_EQ(s.free_dirty_bytes, 0U);
+  EXPECT_EQ(s.threads, 0U);
+}
+
 // What the engine does for a thread: its cache, or the uncached paths without one.
 template <class Machine>
 class Thread {
@@ -299,12 +321,6 @@ class Thread {
   void leave() {
     if (cache_ != nullptr) machine_->detach(cache_);
     cache_ = nullptr;
-  }
-  // Later frees of the size are not looked at one by one.
-  void pass_first_frees(std::size_t bytes) {
-    void* blocks[64];
-    for (void*& block : blocks) block = allocate(bytes);
-    for (void* const block : blocks) free(block);
   }
   void forget() { cache_ = nullptr; }  // somebody else has detached the cache
   [[nodiscard]] auto* cache() { return cache_; }

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MIT
+// Blocks above the size classes, through the core: runs, direct blocks, and their resize.
+#include "freehold/alloc/large_blocks.hpp"
+#include "tests/support/emulated.hpp"
+#include "tests/support/test.hpp"
+#include "tests/unit/alloc/support.hpp"
+
+namespace freehold::alloc {
+namespace {
+
+using test::expect_whole;
+using test::FakePages;
+using test::kSpan;
+using test::small_settings;
+using test::SmallConfig;
+using test::Stamped;
+using Machine = test::TestCore<>;
+using Classes = SizeClasses;
+
+// A core whose runs are shorter.
+struct QuarterConfig : test::SmallConfig {
+  static constexpr std::size_t kMostRunBytes = 4 * kSpan;
+};
+
+TEST(LargeBlocks, AboveTheLargestRun_MappedUntilThereAreMany) {
+  constexpr std::size_t kMany = 1024;
+  test::TestCore<sync::NativeAtomics, QuarterConfig> machine(small_settings(std::size_t{256} << 20));
+  bool zero = false;
+  std::vector<void*> blocks;
+  void* const run = machine->large().allocate_large(nullptr, 4 * kSpan, 1, zero);
+  EXPECT_EQ(machine.stats().direct_bytes, 0U);
+  for (std::size_t i = 0; i < kMany + 10; ++i)
+    blocks.push_back(machine->large().allocate_large(nullptr, 4 * kSpan + 1, 1, zero));
+  EXPECT_EQ(machine.stats().direct_bytes, kMany * (4 * kSpan + SmallConfig::kPageBytes)) << "the others are runs";
+  blocks.push_back(run);
+  for (void* block : blocks) {
+    ASSERT_NE(block, nullptr);
+    machine->free_large(nullptr, block);
+  }
+  EXPECT_TRUE(machine->check_invariants());
+}
+
+// Random sizes up and down, every way of growing, with and without a kernel that moves pages.
+TEST(LargeBlocks, Resize_RandomSizes_KeepsTheContentOrTheBlock) {
+  for (const bool can_move : {true, false}) {
+    Machine machine;
+    if (!can_move) machine.pages.fail_from_now_on(FakePages::kMoveOut);
+    std::mt19937 random(4);
+    std::vector<Stamped> blocks;
+    unsigned in_place = 0, moved = 0, refused = 0;
+    const auto fresh_block = [&](unsigned stamp) {
+      const std::size_t bytes = (1 + random() % 12) * kSpan;
+      bool zero = false;
+      return Stamped(machine->large().allocate_large(nullptr, bytes, 1, zero), bytes, stamp);
+    };
+    for (unsigned i = 0; i < 6; ++i) blocks.push_back(fresh_block(i + 1));
+    for (int step = 0; step < 1200; ++step) {
+      Stamped& b = blocks[random() % blocks.size()];
+      if (step % 8 == 0) {  // in the arena again
+        ASSERT_TRUE(b.intact());
+        machine->free_large(nullptr, b.memory);
+        b = fresh_block(b.stamp);
+      }
+      const std::size_t bytes = Classes::kMaxBytes + 1 + random() % (40 * kSpan);
+      void* const fresh = machine->large().resize_large(nullptr, b.memory, bytes);
+      if (fresh != nullptr) {
+        ++(fresh == b.memory ? in_place : moved);
+        b.memory = static_cast<unsigned char*>(fresh);
+        const std::size_t kept = std::min(b.bytes, bytes);
+        b.bytes = kept;
+        ASSERT_TRUE(b.intact()) << step;
+        ASSERT_GE(machine.usable(b.memory), bytes);
+        b.bytes = bytes;
+        b.write(kept);
+      } else {
+        ++refused;
+      }
+      ASSERT_TRUE(machine->check_invariants()) << step;
+      ASSERT_TRUE(machine->check_accounts()) << step;
+      if (step % 16 != 0) continue;
+      for (const Stamped& other : blocks) ASSERT_TRUE(other.intact()) << step;
+    }
+    EXPECT_GT(in_place, 100U);
+    EXPECT_GT(can_move && !test::emulated() ? moved : refused, 100U);
+    EXPECT_GT(machine.pages.calls(FakePages::kMoveOut), 50U);
+    for (const Stamped& b : blocks) machine->free_large(nullptr, b.memory);
+    expect_whole(machine);
+  }
+}
+
+TEST(LargeBlocks, Resize_RoomBehindTheBlock_IsUsedAndGoesBack) {
+  for (const bool kept : {false, true}) {
+    Machine machine;
+    test::Thread thread(machine);
+    if (kept) thread.free(thread.allocate(8 * kSpan));  // the thread keeps free spans from now on
+    bool zero = false;
+    void* const block = machine->large().allocate_large(kept ? thread.cache() : nullptr, 3 * kSpan, 1, zero, 2 * kSpan);
+    void* const behind = thread.allocate(kSpan);
+    ASSERT_EQ(static_cast<char*>(behind) - static_cast<char*>(block), static_cast<std::ptrdiff_t>(5 * kSpan));
+    EXPECT_EQ(machine.usable(block), 3 * kSpan) << "what was asked for";
+    for (const std::size_t bytes : {4 * kSpan, 5 * kSpan}) {
+      EXPECT_EQ(thread.resize(block, bytes), block);
+      EXPECT_EQ(machine.usable(block), bytes);
+      EXPECT_EQ(machine.stats().run_bytes, 6 * kSpan);
+    }
+    EXPECT_EQ(thread.resize(block, 4 * kSpan), block);
+    EXPECT_EQ(machine.stats().run_bytes, 5 * kSpan) << "one that shrinks gives its room back";
+    EXPECT_TRUE(machine->check_invariants());
+    EXPECT_TRUE(machine->check_accounts());
+    thread.free(block);
+    thread.free(behind);
+    thread.leave();
+    expect_whole(machine);
+  }
+}
+
+}  // namespace
+}  // namespace freehold::alloc
