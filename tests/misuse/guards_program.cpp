@@ -124,17 +124,6 @@ void count_guarded(int turns) {
   std::printf("guarded %lu\nall %lu\n", guarded, all);
 }
 
-// The slots that were not used for guarded blocks come back: as much is in use afterwards as before.
-void slots_come_back() {
-  count_guarded(10);
-  CApi::trim();
-  const std::size_t before = ::mallinfo2().uordblks;
-  count_guarded(500);
-  CApi::trim();
-  const std::size_t after = ::mallinfo2().uordblks;
-  if (after > before + 100'000) std::printf("%zu bytes were lost\n", after - before);
-}
-
 // Threads pass blocks on, others fork: all sizes below, at and above a page.
 void many_threads() {
   std::vector<std::thread> threads;
@@ -197,13 +186,6 @@ void fork_amid_a_report() {
   }
   ::_exit(0);
 }
-// A report that never ends does not keep other threads' faults from ending the program.
-void fault_amid_a_report_without_end() {
-  static_cast<void>(fill_standard_error());
-  static_cast<void>(start_a_report());
-  ::alarm(100);
-  use_after_free();
-}
 // Who reports goes on, though it was cancelled meanwhile.
 void cancelled_amid_a_report() {
   const int pipe = fill_standard_error();
@@ -223,7 +205,6 @@ const std::map<std::string, void (*)()>& kinds() {
       {"none", [] { release(block_of(100)); }},
       {"many_threads", many_threads},
       {"count_guarded", [] { count_guarded(500); }},
-      {"slots_come_back", slots_come_back},
       {"realloc_to_the_same_size",
        [] {
          char* const p = block_of(100);
@@ -271,7 +252,6 @@ const std::map<std::string, void (*)()>& kinds() {
        }},
       {"fork_amid_a_report", fork_amid_a_report},
       {"cancelled_amid_a_report", cancelled_amid_a_report},
-      {"fault_amid_a_report_without_end", fault_amid_a_report_without_end},
       // the processor, or the free, by where the block lies
       {"overflow_by_one",
        [] {
