@@ -38,6 +38,8 @@ class Reference {
  public:
   Reference(std::uint64_t seed, std::size_t most_timers) : random_(seed), most_timers_(most_timers), known_(most_timers) {
     timers_.advance(now_);
+    const TimerId nobodys(123'456, 7);
+    for (const TimerId id : {TimerId{}, nobodys}) expect_no_timer(id);
   }
 
   void step() {
@@ -86,15 +88,16 @@ class Reference {
   // A random operation on a random timer.
   void operate() {
     Known& known = known_[draw(most_timers_)];
+    check_expiry(known);
     switch (draw(8)) {
       case 0:
         if (known.exists) {
           EXPECT_TRUE(timers_.destroy(known.id));
           forget(known);
           known.exists = false;
-          EXPECT_FALSE(timers_.destroy(known.id));
+          expect_no_timer(known.id);
         } else {
-          EXPECT_FALSE(timers_.cancel(known.id));  // of its former life
+          expect_no_timer(known.id);  // of its former life; others have had its memory since
           create(known);
         }
         break;
@@ -111,6 +114,20 @@ class Reference {
         break;
       }
     }
+  }
+  void expect_no_timer(TimerId id) {
+    EXPECT_FALSE(timers_.destroy(id));
+    EXPECT_FALSE(timers_.cancel(id));
+    EXPECT_EQ(timers_.set(id, now_), SetResult::kNoTimer);
+  }
+  void check_expiry(const Known& known) {
+    const std::optional<TimePoint> expiry = timers_.expiry(known.id);
+    ASSERT_EQ(expiry.has_value(), known.time.has_value());
+    EXPECT_EQ(is_armed(timers_, known.id), known.time.has_value());
+    if (!known.time || *known.time <= now_ || *known.time > TimePoint::max() - 1h) return;
+    EXPECT_EQ(*expiry, rounded<T>(*known.time));
+    EXPECT_EQ(remaining(timers_, known.id, now_), *expiry - now_);
+    EXPECT_EQ(remaining(timers_, known.id, *expiry), timer::Clock::duration::zero());
   }
   void create(Known& known) {
     known.self = this;

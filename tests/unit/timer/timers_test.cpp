@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The promises of every timer structure (freehold/timer/timer.hpp), tested for each with each locking policy.
+// Limits and conveniences of the timer structures (freehold/timer/timer.hpp). tests/stress/timer_reference_test.cpp holds
+// them to all else that they promise.
 #include <limits>
 #include <unordered_map>
 
@@ -11,93 +12,11 @@
 namespace freehold::test {
 namespace {
 
-using timer::Clock;
 using timer::Progress;
 using timer::SetResult;
 using timer::TimePoint;
 using timer::TimerId;
 using namespace std::chrono_literals;
-
-template <class T>
-class Timers : public testing::Test {
- protected:
-  Timers() { timers_.advance(at(0)); }
-
-  // A timer that writes down when it fires, and then does what `then` says.
-  struct Recorder {
-    Timers* test;
-    int name;
-    std::function<void(TimerId)> then;
-  };
-  TimerId create(int name, std::function<void(TimerId)> then = nullptr) {
-    recorders_.push_back(std::make_unique<Recorder>(Recorder{this, name, std::move(then)}));
-    return timers_.create(
-        [](void* context, TimerId id) {
-          auto& recorder = *static_cast<Recorder*>(context);
-          recorder.test->fired_.push_back(recorder.name);
-          if (recorder.then) recorder.then(id);
-        },
-        recorders_.back().get());
-  }
-  std::vector<int> advance(TimePoint now, std::size_t budget = timer::kNoLimit) {
-    fired_.clear();
-    last_ = timers_.advance(now, budget);
-    EXPECT_EQ(last_.fired, fired_.size());
-    return fired_;
-  }
-
-  T timers_;
-  Progress last_;
-  std::vector<int> fired_;
-  std::vector<std::unique_ptr<Recorder>> recorders_;
-};
-TYPED_TEST_SUITE(Timers, TimerTypes);
-
-TYPED_TEST(Timers, Destroyed_NothingFiresAndItsHandleIsDeadForEver) {
-  const TimerId id = this->create(1);
-  this->timers_.set(id, at(10));
-  EXPECT_TRUE(this->timers_.destroy(id));
-  EXPECT_EQ(this->timers_.next_expiry(), std::nullopt);
-  std::vector<TimerId> others;
-  for (int i = 0; i < 100; ++i) others.push_back(this->create(2));
-  EXPECT_TRUE(this->advance(at(10)).empty());
-  for (int i = 0; i < 100; ++i) others.push_back(this->create(2));
-  for (const TimerId other : others) EXPECT_NE(other, id);
-  EXPECT_FALSE(this->timers_.destroy(id));
-  EXPECT_FALSE(this->timers_.cancel(id));
-  EXPECT_EQ(this->timers_.set(id, at(20)), SetResult::kNoTimer);
-  EXPECT_TRUE(this->advance(at(30)).empty());
-  EXPECT_FALSE(this->timers_.destroy(TimerId{}));
-  EXPECT_FALSE(this->timers_.cancel(TimerId(123'456, 7)));
-  EXPECT_FALSE(this->timers_.destroy(TimerId(123'456, 7)));
-  EXPECT_EQ(this->timers_.set(TimerId(123'456, 7), at(20)), SetResult::kNoTimer);
-  for (const TimerId other : others) EXPECT_TRUE(this->timers_.destroy(other));
-}
-
-// ---- questions
-
-TYPED_TEST(Timers, Expiry_ArmedItsTimeElseNone) {
-  const TimerId id = this->create(1);
-  EXPECT_EQ(this->timers_.expiry(id), std::nullopt);
-  this->timers_.set(id, at(10));
-  EXPECT_EQ(this->timers_.expiry(id), at(10));
-  this->timers_.set(id, at(7000));
-  EXPECT_EQ(this->timers_.expiry(id), at(7000));
-  EXPECT_TRUE(is_armed(this->timers_, id));
-  EXPECT_EQ(remaining(this->timers_, id, at(6000)), timer::Clock::duration(Step(1000)));
-  EXPECT_EQ(remaining(this->timers_, id, at(8000)), timer::Clock::duration(0));
-  this->timers_.cancel(id);
-  EXPECT_FALSE(is_armed(this->timers_, id));
-  EXPECT_EQ(remaining(this->timers_, id), std::nullopt);
-  this->timers_.set(id, at(20));
-  this->advance(at(20));
-  EXPECT_FALSE(is_armed(this->timers_, id));
-  this->timers_.set(id, at(30));
-  this->timers_.destroy(id);
-  EXPECT_EQ(this->timers_.expiry(id), std::nullopt);
-  EXPECT_EQ(this->timers_.expiry(TimerId{}), std::nullopt);
-  EXPECT_EQ(this->timers_.expiry(TimerId(123'456, 7)), std::nullopt);
-}
 
 // ---- limits
 
@@ -237,6 +156,10 @@ TEST(After, AnyUnit_RoundedUpAndNeverPastTheEndOfTime) {
   EXPECT_EQ(timer::after(std::chrono::hours(24) * 365 * 1000, at(0)), TimePoint::max());
   EXPECT_EQ(timer::after(std::chrono::duration<double>(std::numeric_limits<double>::infinity()), at(0)), TimePoint::max());
 }
+
+template <class T>
+class Timers : public testing::Test {};
+TYPED_TEST_SUITE(Timers, TimerTypes);
 
 TYPED_TEST(Timers, SetAfter_FiresThenAndIdsAreKeys) {
   TypeParam timers;
