@@ -16,7 +16,6 @@ inline std::string malloc_under_test() {
   if (other == nullptr || *other == '\0') return FREEHOLD_LIBRARY;
   return std::string(other) == "system" ? "" : other;
 }
-inline bool is_a_control() { return malloc_under_test() != FREEHOLD_LIBRARY; }
 
 inline Command case_of(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), FREEHOLD_SCENARIO);

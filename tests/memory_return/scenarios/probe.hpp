@@ -3,7 +3,6 @@
 // mappings, which /proc counts apart from private memory, and /proc is read into buffers on the stack.
 #pragma once
 #include <dirent.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -18,35 +17,10 @@
 
 namespace freehold::test {
 
-inline std::size_t number(const Arguments& arguments, std::size_t i) {
-  require(i < arguments.size(), "too few arguments");
-  return std::strtoull(arguments[i].c_str(), nullptr, 0);
-}
 inline const std::string& word(const Arguments& arguments, std::size_t i) {
   require(i < arguments.size(), "too few arguments");
   return arguments[i];
 }
-
-template <class T>
-class Table {
- public:
-  explicit Table(std::size_t n) : size_(n) {
-    void* p = ::mmap(nullptr, n * sizeof(T), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-    require(p != MAP_FAILED, "mmap of a table");
-    data_ = static_cast<T*>(p);
-  }
-  ~Table() { ::munmap(data_, size_ * sizeof(T)); }
-  Table(const Table&) = delete;
-  Table& operator=(const Table&) = delete;
-  T& operator[](std::size_t i) { return data_[i]; }
-  T* begin() { return data_; }
-  T* end() { return data_ + size_; }
-  [[nodiscard]] std::size_t size() const { return size_; }
-
- private:
-  T* data_;
-  std::size_t size_;
-};
 
 // Private memory that is resident: the heap, the stacks, written data of libraries.
 inline double private_mib() { return memory_mib("/proc/self/status", "\nRssAnon:"); }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 // How much memory is held for how much that lives. The figures are judged by memory_test.cpp; where a promise is "at most
 // glibc's", the same scenario runs without Freehold.
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <latch>
 #include <memory>
@@ -13,32 +11,6 @@
 
 namespace freehold::test {
 namespace {
-
-std::size_t number(const Arguments& arguments, std::size_t i) {
-  require(i < arguments.size(), "too few arguments");
-  return std::strtoull(arguments[i].c_str(), nullptr, 0);
-}
-
-// The scenarios' own tables do not come from the malloc that they judge, and are resident before the first figure.
-template <class T>
-class Table {
- public:
-  explicit Table(std::size_t n) : size_(n) {
-    void* p = ::mmap(nullptr, n * sizeof(T), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-    require(p != MAP_FAILED, "mmap");
-    data_ = static_cast<T*>(p);
-  }
-  ~Table() { ::munmap(data_, size_ * sizeof(T)); }
-  Table(const Table&) = delete;
-  Table& operator=(const Table&) = delete;
-  T& operator[](std::size_t i) { return data_[i]; }
-  T* begin() { return data_; }
-  T* end() { return data_ + size_; }
-
- private:
-  T* data_;
-  std::size_t size_;
-};
 
 void* touched(std::size_t n) {
   void* p = CApi::allocate(n);

@@ -5,6 +5,7 @@
 #pragma once
 #include <fcntl.h>
 #include <pthread.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -51,6 +52,10 @@ inline void require(bool condition, const char* what) {  // makes no string: mem
   if (!condition) fail(what);
 }
 
+inline std::size_t number(const Arguments& arguments, std::size_t i) {
+  require(i < arguments.size(), "too few arguments");
+  return std::strtoull(arguments[i].c_str(), nullptr, 0);
+}
 // How often, by the test; `usual` if it does not say.
 inline unsigned count_of(const Arguments& arguments, unsigned usual) {
   return arguments.empty() ? usual : static_cast<unsigned>(std::strtoul(arguments[0].c_str(), nullptr, 10));
@@ -79,6 +84,29 @@ inline double memory_mib(const char* file, const char* field) {
 }
 inline double resident_mib() { return memory_mib("/proc/self/smaps_rollup", "\nRss:"); }
 inline double peak_mib() { return memory_mib("/proc/self/status", "\nVmHWM:"); }
+
+// The scenarios' own tables do not come from the malloc that they judge, are resident before the first figure, and shared,
+// which /proc counts apart from private memory.
+template <class T>
+class Table {
+ public:
+  explicit Table(std::size_t n) : size_(n) {
+    void* p = ::mmap(nullptr, n * sizeof(T), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    require(p != MAP_FAILED, "mmap of a table");
+    data_ = static_cast<T*>(p);
+  }
+  ~Table() { ::munmap(data_, size_ * sizeof(T)); }
+  Table(const Table&) = delete;
+  Table& operator=(const Table&) = delete;
+  T& operator[](std::size_t i) { return data_[i]; }
+  T* begin() { return data_; }
+  T* end() { return data_ + size_; }
+  [[nodiscard]] std::size_t size() const { return size_; }
+
+ private:
+  T* data_;
+  std::size_t size_;
+};
 
 // Allocates, checks, resizes and frees at random over every kind of size, for as long as it is asked.
 class Churn {
