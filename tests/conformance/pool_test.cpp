@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT
 // The promises of every pool of the registry, whatever its strategy. A new strategy is tested because it is registered.
-#include <fstream>
 #include <new>
 
 #include "freehold/base/check.hpp"
 #include "freehold/os/cpu.hpp"
-#include "freehold/os/pages.hpp"
 #include "tests/support/emulated.hpp"
 #include "tests/support/heap_errors.hpp"
+#include "tests/support/proc.hpp"
 #include "tests/support/strategies.hpp"
 #include "tests/support/test.hpp"
 
@@ -192,12 +191,6 @@ TYPED_TEST(Pools, OneThread_OperationsAreCountedAndNoConflicts) {
 
 // ---- bookkeeping
 
-[[maybe_unused]] std::size_t mapped_bytes() {
-  std::size_t pages = 0;
-  std::ifstream("/proc/self/statm") >> pages;
-  return pages * os::page_bytes();
-}
-
 TYPED_TEST(Pools, ManySlots_NoMoreBookkeepingThanPromised) {
 #if defined(FREEHOLD_TEST_SANITIZED)
   GTEST_SKIP() << "a sanitizer maps memory of its own";
@@ -208,9 +201,9 @@ TYPED_TEST(Pools, ManySlots_NoMoreBookkeepingThanPromised) {
     // What a pool needs apart from its slots: lines for threads, an area for each CPU, pages begun.
     constexpr std::size_t kConstant = 128 * 1024;
     const std::size_t areas = std::size_t{os::possible_cpus()} * 64 * 1024;
-    const std::size_t before = mapped_bytes();
+    const std::size_t before = own_memory().mapped;
     NativePool<TypeParam> pool({.slots = kSlots, .slot_bytes = kBytes, .shards = 2});
-    const std::size_t used = mapped_bytes() - before - kSlots * kBytes - (pool::kChecked ? kSlots / 8 : 0);
+    const std::size_t used = own_memory().mapped - before - kSlots * kBytes - (pool::kChecked ? kSlots / 8 : 0);
     EXPECT_LE(static_cast<double>(used), TypeParam::kBookkeepingBytes * kSlots + kConstant + static_cast<double>(areas));
   } else {
     GTEST_SKIP() << "promises nothing";

@@ -11,6 +11,7 @@
 #include <mutex>
 
 #include "freehold/process.hpp"
+#include "tests/support/proc.hpp"
 #include "tests/support/test.hpp"
 #ifdef FREEHOLD_GEARMAN_WORKER
 #include "freehold/process_gearman.hpp"
@@ -24,20 +25,11 @@ using namespace std::chrono_literals;
 using process::Failure;
 using process::FailureKind;
 using process::SubmitError;
+using test::comes_true;
 
 constexpr std::uint32_t kEntries = 32;
 constexpr unsigned kAttempts = 2;
 constexpr std::size_t kMaxBytes = 256 << 10;
-
-// Looks until it holds, for at most twenty seconds.
-template <class Holds>
-bool comes_true(Holds holds) {
-  for (int i = 0; i < 4000; ++i) {
-    if (holds()) return true;
-    std::this_thread::sleep_for(5ms);
-  }
-  return false;
-}
 
 struct Table {
   using Pool = ProcessPool;

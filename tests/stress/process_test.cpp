@@ -29,6 +29,7 @@
 #include "freehold/process.hpp"
 #include "freehold/process/attached_client.hpp"
 #include "freehold/process/supervisor.hpp"
+#include "tests/support/proc.hpp"
 
 extern char** environ;
 
@@ -46,10 +47,6 @@ unsigned seed() {
   const unsigned value = text == nullptr ? std::random_device{}() : static_cast<unsigned>(std::strtoul(text, nullptr, 10));
   std::printf("FREEHOLD_TEST_SEED=%u\n", value);
   return value;
-}
-std::size_t open_descriptors() {
-  return static_cast<std::size_t>(
-      std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator{}));
 }
 std::size_t mapped_tables() {
   std::size_t n = 0;
@@ -115,7 +112,7 @@ class Process_Stress : public testing::Test {
  protected:
   void SetUp() override {
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // orphans become ours, and are counted
-    descriptors_ = open_descriptors();
+    descriptors_ = test::open_descriptors();
   }
   void TearDown() override {
     int orphans = 0;
@@ -124,7 +121,7 @@ class Process_Stress : public testing::Test {
       std::this_thread::sleep_for(5ms);
     }
     EXPECT_LT(orphans, 1000) << "a process is left";
-    EXPECT_EQ(open_descriptors(), descriptors_);
+    EXPECT_EQ(test::open_descriptors(), descriptors_);
     EXPECT_EQ(mapped_tables(), 0u);
   }
   std::size_t descriptors_ = 0;
@@ -262,17 +259,6 @@ TEST_F(Process_Stress, ComponentWritesWildly_ClientLivesAndPoolMendsItself) {
   }
 }
 
-// Resident bytes of a process; 0 if it is gone.
-std::size_t resident_bytes(int pid) {
-  const std::string name = "/proc/" + std::to_string(pid) + "/statm";
-  unsigned long all = 0, resident = 0;
-  if (std::FILE* const file = std::fopen(name.c_str(), "re"); file != nullptr) {
-    if (std::fscanf(file, "%lu %lu", &all, &resident) != 2) resident = 0;
-    std::fclose(file);
-  }
-  return resident * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-}
-
 // The table's memory once more, as another process of this user has it. Its areas are left out: they are contents.
 struct OtherMapping {
   OtherMapping() {
@@ -314,7 +300,7 @@ TEST_F(Process_Stress, TableIsWrittenOver_AttachedClientEndsWithinBounds) {
     ASSERT_EQ(attached.client().submit("echo x").get().text(), "x");
     const OtherMapping table;
     ASSERT_TRUE(table.words.data() != nullptr);
-    const std::size_t before = resident_bytes(::getpid()), server_before = resident_bytes(server);
+    const std::size_t before = test::own_memory().resident, server_before = test::memory_of(server).resident;
     std::uint64_t good = 0, bad = 0;
     for (unsigned round = 0; round < 300 * scale(); ++round) {
       for (std::uint64_t n = 1 + random() % 8; n > 0; --n) {
@@ -327,8 +313,8 @@ TEST_F(Process_Stress, TableIsWrittenOver_AttachedClientEndsWithinBounds) {
       ++(right ? good : bad);
       if (!right) std::this_thread::sleep_for(1ms);  // the table is being made anew
     }
-    EXPECT_LT(resident_bytes(::getpid()), before + (std::size_t{64} << 20));
-    EXPECT_LT(resident_bytes(server), server_before + (std::size_t{64} << 20));
+    EXPECT_LT(test::own_memory().resident, before + (std::size_t{64} << 20));
+    EXPECT_LT(test::memory_of(server).resident, server_before + (std::size_t{64} << 20));
     EXPECT_EQ(::waitpid(server, nullptr, WNOHANG), 0) << "the pool's process has ended";
     std::printf("%llu answers, %llu errors\n", static_cast<unsigned long long>(good), static_cast<unsigned long long>(bad));
     EXPECT_GT(good, 0U);
@@ -356,9 +342,9 @@ TEST_F(Process_Stress, ManyTasks_NobodyGrows) {
     std::uint64_t delivered = 0;
     std::size_t own = 0, workers = 0;
     const auto sizes = [&](std::size_t& mine, std::size_t& theirs) {
-      mine = resident_bytes(::getpid());
+      mine = test::own_memory().resident;
       theirs = 0;
-      for (const int pid : pool.worker_pids()) theirs += resident_bytes(pid);
+      for (const int pid : pool.worker_pids()) theirs += test::memory_of(pid).resident;
     };
     for (std::uint64_t n = 0; n < tasks; ++n) {
       Future& future = futures[n % futures.size()];

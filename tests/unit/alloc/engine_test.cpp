@@ -11,12 +11,11 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <fstream>
-
 #include "freehold/alloc/engine_state.hpp"
 #include "freehold/os/threads.hpp"
 #include "tests/support/child.hpp"
 #include "tests/support/emulated.hpp"
+#include "tests/support/proc.hpp"
 #include "tests/support/test.hpp"
 
 namespace freehold::alloc {
@@ -375,11 +374,7 @@ TEST_F(EnginePurger, LastThreadEnds_RegretThatOnlyThePurgerMadeCheapGoes) {
 TEST_F(Engine, Realloc_SparseBlocks_UntouchedPagesTakeNoMemory) {
   if (kSanitized) GTEST_SKIP() << "the sanitizer's own memory follows each read";
   constexpr std::size_t kBlocks = 400, kFrom = 200 * 1024, kTo = 500 * 1024;
-  const auto resident_mib = [] {
-    std::size_t all = 0, resident = 0;
-    std::ifstream("/proc/self/statm") >> all >> resident;
-    return resident * os::page_bytes() / kMiB;
-  };
+  const auto resident_mib = [] { return test::own_memory().resident / kMiB; };
   std::vector<char*> blocks(kBlocks);
   const std::size_t before = resident_mib();
   for (char*& block : blocks) {

@@ -201,7 +201,5 @@ TYPED_TEST(HeapAllocators, MakeUnique_EndsWithItsObject) {
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(wide.get()) % 128, 0U);
 }
 
-// ---- across threads ----
-
 }  // namespace
 }  // namespace freehold::heap

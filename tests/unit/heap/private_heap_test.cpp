@@ -2,14 +2,13 @@
 // PrivateHeap's promises to threads: waiting for room, release and destruction by any of them, fork, bounded memory.
 #include "freehold/heap/private_heap.hpp"
 
-#include <unistd.h>
-
 #include <cstdio>
 
 #include "freehold/os/cpu.hpp"
 #include "tests/support/child.hpp"
 #include "tests/support/heaps.hpp"
 #include "tests/support/pattern.hpp"
+#include "tests/support/proc.hpp"
 #include "tests/support/test.hpp"
 
 namespace freehold::heap {
@@ -187,24 +186,15 @@ TEST(PrivateHeap, HundredThousandComeAndGoOnThirtyTwoThreads_Work) {
   EXPECT_EQ(wrong, 0);
 }
 
-std::size_t resident_bytes() {
-  std::size_t pages = 0, unused = 0;
-  if (std::FILE* const file = std::fopen("/proc/self/statm", "r")) {
-    if (std::fscanf(file, "%zu %zu", &unused, &pages) != 2) pages = 0;
-    std::fclose(file);
-  }
-  return pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-}
-
 template <class Heap>
 void expect_cheap() {
   constexpr std::size_t kHeaps = 100'000;
   static_assert(sizeof(Heap) <= 512);
   const std::align_val_t alignment{alignof(Heap)};
   auto* const heaps = static_cast<Heap*>(::operator new(kHeaps * sizeof(Heap), alignment));
-  const std::size_t before = resident_bytes();
+  const std::size_t before = test::own_memory().resident;
   for (std::size_t i = 0; i < kHeaps; ++i) ::new (heaps + i) Heap;
-  const std::size_t after = resident_bytes();
+  const std::size_t after = test::own_memory().resident;
   for (std::size_t i = 0; i < kHeaps; ++i) ASSERT_EQ(heaps[i].stats().held_bytes, 0U);
 #if !defined(FREEHOLD_TEST_SANITIZED)
   EXPECT_LE(after - before, kHeaps * 512 + 64 * kKiB);

@@ -5,13 +5,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <fstream>
-
 #include "freehold/os/mapped_file.hpp"
 #include "freehold/os/memory_file.hpp"
 #include "freehold/os/pages.hpp"
 #include "tests/support/child.hpp"
 #include "tests/support/emulated.hpp"
+#include "tests/support/proc.hpp"
 #include "tests/support/test.hpp"
 
 namespace freehold::os {
@@ -86,20 +85,13 @@ TEST(MappedFile, WrongDescriptor_NullAndErrno) {
   EXPECT_EQ(errno, EBADF);
 }
 
-// Pages of the process's address space.
-std::size_t mapped_pages() {
-  std::size_t pages = 0;
-  std::ifstream("/proc/self/statm") >> pages;
-  return pages;
-}
-
 TEST(MappedFile, RefusedBetweenGuards_LeavesNoRoom) {
   FREEHOLD_SKIP_IF_EMULATED("the address space is the emulator's");
   constexpr std::size_t kBytes = std::size_t{64} << 20, kTimes = 64;
-  const std::size_t before = mapped_pages();
+  const std::size_t before = test::own_memory().mapped;
   ASSERT_NE(before, 0U);
   for (std::size_t i = 0; i < kTimes; ++i) ASSERT_EQ(MappedFile::map_shared_guarded(-1, kBytes), nullptr);
-  EXPECT_LT(mapped_pages(), before + kTimes / 2 * (kBytes / kPage));
+  EXPECT_LT(test::own_memory().mapped, before + kTimes / 2 * kBytes);
 }
 
 }  // namespace

@@ -94,10 +94,6 @@ TEST(ProcessPool_Unit, ComponentLeavesAChild_GoneWithTheWorker) {
   EXPECT_TRUE(comes_true([&] { return is_gone(children[0]); }));
   std::filesystem::remove(file);
 }
-std::size_t open_descriptors() {
-  return static_cast<std::size_t>(
-      std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator{}));
-}
 bool has_children() { return ::waitpid(-1, nullptr, WNOHANG) != -1; }
 TEST(ProcessPool_Unit, PoolEnds_NoProcessNoDescriptorLeft) {
   const std::size_t before = open_descriptors();

@@ -79,12 +79,10 @@ TEST(ProcessPool_Unit, NoMemoryForResultsThatMustLeaveTheTable_RefusedAndTheySta
   ProcessPool pool(how);
   Future futures[] = {pool.submit("size " + std::to_string(kBytes)), pool.submit("size " + std::to_string(kBytes))};
   for (Future& future : futures) future.wait();
-  unsigned long pages = 0;
-  std::ifstream("/proc/self/statm") >> pages;
   struct rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_AS, &before), 0);
   struct rlimit small = before;
-  small.rlim_cur = pages * static_cast<unsigned long>(::sysconf(_SC_PAGESIZE)) + kBytes / 2;
+  small.rlim_cur = test::own_memory().mapped + kBytes / 2;
   ASSERT_EQ(::setrlimit(RLIMIT_AS, &small), 0);
   const SubmitError refused = pool.submit("echo third").submit_error();
   ASSERT_EQ(::setrlimit(RLIMIT_AS, &before), 0);

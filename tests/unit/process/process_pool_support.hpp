@@ -7,9 +7,9 @@
 #include <chrono>
 #include <filesystem>
 #include <string>
-#include <thread>
 
 #include "freehold/process.hpp"
+#include "tests/support/proc.hpp"
 
 namespace freehold::process_test {
 
@@ -20,6 +20,8 @@ using process::FailureKind;
 using process::Future;
 using process::Result;
 using process::SubmitError;
+using test::comes_true;
+using test::open_descriptors;
 
 // What the build made: a component that misbehaves on command, and the program that workers run. Defined in
 // process_pool_test.cpp, so that this header compiles alone.
@@ -36,15 +38,6 @@ inline ProcessPoolOptions options() {
 }
 inline std::uint64_t ended(const ProcessPool& pool, ExitReason why) {
   return pool.stats().workers.ended[static_cast<std::size_t>(why)];
-}
-// Looks until it holds, for at most ten seconds.
-template <class Holds>
-bool comes_true(Holds holds) {
-  for (int i = 0; i < 2000; ++i) {
-    if (holds()) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  return false;
 }
 // A folder with a copy of the component, gone afterwards.
 class Deployed {
