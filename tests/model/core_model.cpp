@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "tests/model/mutants.hpp"
+#include "tests/model/scenarios.hpp"
 #include "tests/model/tiny_arena.hpp"
 
 namespace freehold {
@@ -21,8 +23,7 @@ using model::Faithful;
 using model::kChunk;
 using model::OneWord;
 using sim::Failure;
-using sim::Options;
-using sim::Result;
+using sim::within;
 
 struct StoppedClock {
   static std::uint64_t now() noexcept { return 1000; }
@@ -133,269 +134,200 @@ class World {
 
 // A thread ends with slots in its cache while another frees more slots of the same span than its cache holds.
 template <class Traits>
-Result exit_against_drain(Options options) {
-  options.name += "exit/drain";
-  return sim::explore(options, [](sim::Execution& run) {
-    World<Traits> world;
-    auto* ending = world.attach();
-    auto* freeing = world.attach();
-    void* cached = world.allocate(*ending, 1, 0);
-    void* other = world.allocate(*ending, 1, 0);
-    void* third = world.allocate(*ending, 1, 0);
-    world.hand_over(other, 1, 0, 1);
-    world.hand_over(third, 1, 0, 1);
-    run.spawn([&] {
-      world.free(*ending, 1, cached);
-      world.detach(ending);
-    });
-    run.spawn([&] {
-      world.free(*freeing, 1, other);
-      world.free(*freeing, 1, third);
-    });
-    run.check([&] {
-      world.detach(freeing);
-      world.check_at_rest();
-    });
+void exit_against_drain(sim::Execution& run) {
+  World<Traits> world;
+  auto* ending = world.attach();
+  auto* freeing = world.attach();
+  void* cached = world.allocate(*ending, 1, 0);
+  void* other = world.allocate(*ending, 1, 0);
+  void* third = world.allocate(*ending, 1, 0);
+  world.hand_over(other, 1, 0, 1);
+  world.hand_over(third, 1, 0, 1);
+  run.spawn([&] {
+    world.free(*ending, 1, cached);
+    world.detach(ending);
+  });
+  run.spawn([&] {
+    world.free(*freeing, 1, other);
+    world.free(*freeing, 1, third);
+  });
+  run.check([&] {
+    world.detach(freeing);
+    world.check_at_rest();
   });
 }
 
 // Memory is short: what an ending thread gives back is all that the other can get.
-template <class Traits>
-Result exit_against_refill(Options options, unsigned c) {
-  options.name += "exit/refill" + std::to_string(c);
-  return sim::explore(options, [=](sim::Execution& run) {
-    World<Traits> world;
-    world.crowd(1);
-    auto* ending = world.attach();
-    auto* asking = world.attach();
-    world.free(*ending, 1, world.allocate(*ending, 1, 0), 0);
-    void* slot = nullptr;
-    run.spawn([&] { world.detach(ending); });
-    run.spawn([&] { slot = world.allocate(*asking, c); });
-    run.check([&] {
-      world.free(*asking, c, slot, 1);
-      world.detach(asking);
-      world.check_at_rest();
-    });
+template <class Traits, unsigned kClass>
+void exit_against_refill(sim::Execution& run) {
+  World<Traits> world;
+  world.crowd(1);
+  auto* ending = world.attach();
+  auto* asking = world.attach();
+  world.free(*ending, 1, world.allocate(*ending, 1, 0), 0);
+  void* slot = nullptr;
+  run.spawn([&] { world.detach(ending); });
+  run.spawn([&] { slot = world.allocate(*asking, kClass); });
+  run.check([&] {
+    world.free(*asking, kClass, slot, 1);
+    world.detach(asking);
+    world.check_at_rest();
   });
 }
 
 template <class Traits>
-Result exit_against_exit(Options options) {
-  options.name += "exit/exit";
-  return sim::explore(options, [](sim::Execution& run) {
-    World<Traits> world;
-    typename World<Traits>::Cache* caches[2];
-    for (unsigned i = 0; i < 2; ++i) caches[i] = world.attach();
-    void* slots[2] = {world.allocate(*caches[0], 1, 0), world.allocate(*caches[0], 1, 0)};
-    world.free(*caches[0], 1, slots[0], 0);
-    world.hand_over(slots[1], 1, 0, 1);
-    world.free(*caches[1], 1, slots[1], 1);
-    for (unsigned i = 0; i < 2; ++i) run.spawn([&, i] { world.detach(caches[i]); });
-    run.check([&] { world.check_at_rest(); });
-  });
+void exit_against_exit(sim::Execution& run) {
+  World<Traits> world;
+  typename World<Traits>::Cache* caches[2];
+  for (unsigned i = 0; i < 2; ++i) caches[i] = world.attach();
+  void* slots[2] = {world.allocate(*caches[0], 1, 0), world.allocate(*caches[0], 1, 0)};
+  world.free(*caches[0], 1, slots[0], 0);
+  world.hand_over(slots[1], 1, 0, 1);
+  world.free(*caches[1], 1, slots[1], 1);
+  for (unsigned i = 0; i < 2; ++i) run.spawn([&, i] { world.detach(caches[i]); });
+  run.check([&] { world.check_at_rest(); });
 }
 
 // Whole lives: attach, allocate, free, detach.
 template <class Traits>
-Result life_against_life(Options options) {
-  options.name += "life/life";
-  return sim::explore(options, [](sim::Execution& run) {
-    World<Traits> world;
-    for (unsigned i = 0; i < 2; ++i) {
-      run.spawn([&, i] {
-        auto* cache = world.attach();
-        world.free(*cache, 1 + i, world.allocate(*cache, 1 + i));
-        world.detach(cache);
-      });
-    }
-    run.check([&] { world.check_at_rest(); });
-  });
+void life_against_life(sim::Execution& run) {
+  World<Traits> world;
+  for (unsigned i = 0; i < 2; ++i) {
+    run.spawn([&, i] {
+      auto* cache = world.attach();
+      world.free(*cache, 1 + i, world.allocate(*cache, 1 + i));
+      world.detach(cache);
+    });
+  }
+  run.check([&] { world.check_at_rest(); });
 }
 
 // Span claim, thread exit and refill at once: the case in which an earlier prototype crashed.
 template <class Traits>
-Result exit_against_claim_and_refill(Options options) {
-  options.name += "exit/claim/refill";
-  return sim::explore(options, [](sim::Execution& run) {
-    World<Traits> world;
-    world.crowd(1);
-    auto* ending = world.attach();
-    auto* asking = world.attach();
-    world.free(*ending, 1, world.allocate(*ending, 1, 0), 0);
-    void* small = nullptr;
-    run.spawn([&] { world.detach(ending); });
-    run.spawn([&] { world.free_late(2, world.allocate_late(2, 1), 1); });
-    run.spawn([&] { small = world.allocate(*asking, 1); });
-    run.check([&] {
-      world.free(*asking, 1, small, 2);
-      world.detach(asking);
-      world.check_at_rest();
-    });
+void exit_against_claim_and_refill(sim::Execution& run) {
+  World<Traits> world;
+  world.crowd(1);
+  auto* ending = world.attach();
+  auto* asking = world.attach();
+  world.free(*ending, 1, world.allocate(*ending, 1, 0), 0);
+  void* small = nullptr;
+  run.spawn([&] { world.detach(ending); });
+  run.spawn([&] { world.free_late(2, world.allocate_late(2, 1), 1); });
+  run.spawn([&] { small = world.allocate(*asking, 1); });
+  run.check([&] {
+    world.free(*asking, 1, small, 2);
+    world.detach(asking);
+    world.check_at_rest();
   });
 }
 
 // Frees after the thread's cache is gone, against a thread that lives on.
 template <class Traits>
-Result late_free_against_refill(Options options) {
-  options.name += "late/refill";
-  return sim::explore(options, [](sim::Execution& run) {
-    World<Traits> world;
-    world.crowd(1);
-    auto* living = world.attach();
-    void* late = world.allocate_late(1, 0);
-    void* slots[2] = {};
-    run.spawn([&] { world.free_late(1, late, 0); });
-    run.spawn([&] {
-      for (void*& slot : slots) slot = world.allocate(*living, 1);
-    });
-    run.check([&] {
-      for (void* slot : slots) world.free(*living, 1, slot, 1);
-      world.detach(living);
-      world.check_at_rest();
-    });
+void late_free_against_refill(sim::Execution& run) {
+  World<Traits> world;
+  world.crowd(1);
+  auto* living = world.attach();
+  void* late = world.allocate_late(1, 0);
+  void* slots[2] = {};
+  run.spawn([&] { world.free_late(1, late, 0); });
+  run.spawn([&] {
+    for (void*& slot : slots) slot = world.allocate(*living, 1);
+  });
+  run.check([&] {
+    for (void* slot : slots) world.free(*living, 1, slot, 1);
+    world.detach(living);
+    world.check_at_rest();
   });
 }
 
-// A block moves to a lower span, which is empty, while that may go to another class. `moves`: in how many executions it did.
+// A block moves to a lower span, which is empty, while that may go to another class.
+unsigned g_moves = 0;  // in how many executions it did
 template <class Traits>
-Result moving_against_claim(Options options, unsigned& moves) {
-  options.name += "moving/claim";
-  return sim::explore(options, [&moves](sim::Execution& run) {
-    World<Traits> world;
-    world.crowd(2);
-    auto* moving = world.attach();
-    void* slots[3] = {};
-    for (void*& slot : slots) slot = world.allocate(*moving, 1, 0);
-    std::ranges::sort(slots, std::less<>());
-    for (void* slot : {slots[0], slots[1]}) world.free_late(1, slot, 0);
-    run.spawn([&] {
-      if (!world.core().find_slot_below(*moving, alloc::SizeClass{1}, world.core().page_at(slots[2]))) return;
-      void* const to = world.allocate(*moving, 1);
-      SIM_CHECK(std::less<>()(to, slots[2]));
-      world.free(*moving, 1, std::exchange(slots[2], to));
-      ++moves;
-    });
-    run.spawn([&] { world.free_late(2, world.allocate_late(2, 1), 1); });
-    run.check([&] {
-      world.free(*moving, 1, slots[2], 0);
-      world.detach(moving);
-      world.check_at_rest();
-    });
+void moving_against_claim(sim::Execution& run) {
+  World<Traits> world;
+  world.crowd(2);
+  auto* moving = world.attach();
+  void* slots[3] = {};
+  for (void*& slot : slots) slot = world.allocate(*moving, 1, 0);
+  std::ranges::sort(slots, std::less<>());
+  for (void* slot : {slots[0], slots[1]}) world.free_late(1, slot, 0);
+  run.spawn([&] {
+    if (!world.core().find_slot_below(*moving, alloc::SizeClass{1}, world.core().page_at(slots[2]))) return;
+    void* const to = world.allocate(*moving, 1);
+    SIM_CHECK(std::less<>()(to, slots[2]));
+    world.free(*moving, 1, std::exchange(slots[2], to));
+    ++g_moves;
+  });
+  run.spawn([&] { world.free_late(2, world.allocate_late(2, 1), 1); });
+  run.check([&] {
+    world.free(*moving, 1, slots[2], 0);
+    world.detach(moving);
+    world.check_at_rest();
   });
 }
 
 // Threads that come and go, two classes, slots handed to another thread through a mailbox; for random schedules.
 template <class Traits>
-Result everything(Options options) {
-  options.name += "everything";
-  return sim::explore(options, [](sim::Execution& run) {
-    World<Traits> world;
-    world.crowd(2);
-    sim::SimAtomics::atomic<void*> mailbox{nullptr};
-    for (unsigned i = 0; i < 4; ++i) {
-      run.spawn([&, i] {
-        for (int life = 0; life < 2; ++life) {
-          auto* cache = world.attach();
-          const unsigned c = 1 + (i + static_cast<unsigned>(life)) % 2;
-          void* slots[2] = {world.allocate(*cache, c), world.allocate(*cache, c)};
-          world.free(*cache, c, slots[0]);
-          if (c == 1 && slots[1] != nullptr) {
-            world.hand_over(slots[1], 1, i, 5);
-            slots[1] = mailbox.exchange(slots[1], std::memory_order_acq_rel);
-            if (slots[1] != nullptr) world.hand_over(slots[1], 1, 5, i);
-          }
-          world.free(*cache, c, slots[1]);
-          world.detach(cache);
+void everything(sim::Execution& run) {
+  World<Traits> world;
+  world.crowd(2);
+  sim::SimAtomics::atomic<void*> mailbox{nullptr};
+  for (unsigned i = 0; i < 4; ++i) {
+    run.spawn([&, i] {
+      for (int life = 0; life < 2; ++life) {
+        auto* cache = world.attach();
+        const unsigned c = 1 + (i + static_cast<unsigned>(life)) % 2;
+        void* slots[2] = {world.allocate(*cache, c), world.allocate(*cache, c)};
+        world.free(*cache, c, slots[0]);
+        if (c == 1 && slots[1] != nullptr) {
+          world.hand_over(slots[1], 1, i, 5);
+          slots[1] = mailbox.exchange(slots[1], std::memory_order_acq_rel);
+          if (slots[1] != nullptr) world.hand_over(slots[1], 1, 5, i);
         }
-      });
-    }
-    run.spawn([&] { (void)world.core().relief().trim(); });
-    run.check([&] {
-      world.free_late(1, mailbox.load(std::memory_order_relaxed), 5);
-      world.check_at_rest();
+        world.free(*cache, c, slots[1]);
+        world.detach(cache);
+      }
     });
+  }
+  run.spawn([&] { (void)world.core().relief().trim(); });
+  run.check([&] {
+    world.free_late(1, mailbox.load(std::memory_order_relaxed), 5);
+    world.check_at_rest();
   });
 }
 
 // ---- the shipped algorithm; the mutex has a model of its own, so here it never spins
 
-Options options_for(unsigned preemptions, unsigned stale) {
-  return {.name = "core/", .preemptions = preemptions, .stale = stale, .decide = sim::Decide::kAlternative};
+template <class Traits>
+sim::Scenarios scenarios() {
+  return {{within("exit/refill1", 4, 1), exit_against_refill<Traits, 1>},
+          {within("exit/refill2", 4, 1), exit_against_refill<Traits, 2>},
+          {within("exit/drain", 4, 1), exit_against_drain<Traits>},
+          {within("exit/exit", 4, 1), exit_against_exit<Traits>},
+          {within("late/refill", 4, 1), late_free_against_refill<Traits>},
+          {within("life/life", 2, 1), life_against_life<Traits>},
+          {within("exit/claim/refill", 2, 1), exit_against_claim_and_refill<Traits>},
+          {within("moving/claim", 2, 1), moving_against_claim<Traits>}};
 }
-Options deep() { return options_for(4, 1); }
-Options three() { return options_for(2, 1); }
 
-TEST(Core_Model, ExitAgainstDrain_NothingTwiceNothingLost) {
-  const Result result = exit_against_drain<Faithful>(deep());
-  EXPECT_TRUE(result.ok()) << result;
-}
-TEST(Core_Model, ExitAgainstRefill_NothingTwiceNothingLost) {
-  for (const unsigned c : {1U, 2U}) {
-    const Result result = exit_against_refill<Faithful>(deep(), c);
-    EXPECT_TRUE(result.ok()) << result;
-  }
-}
-TEST(Core_Model, ExitAgainstExit_NothingTwiceNothingLost) {
-  const Result result = exit_against_exit<Faithful>(deep());
-  EXPECT_TRUE(result.ok()) << result;
-}
-TEST(Core_Model, LifeAgainstLife_NothingTwiceNothingLost) {
-  const Result result = life_against_life<Faithful>(three());
-  EXPECT_TRUE(result.ok()) << result;
-}
-TEST(Core_Model, LateFreeAgainstRefill_NothingTwiceNothingLost) {
-  const Result result = late_free_against_refill<Faithful>(deep());
-  EXPECT_TRUE(result.ok()) << result;
-}
-TEST(Core_Model, ExitAgainstClaimAndRefill_NothingTwiceNothingLost) {
-  const Result result = exit_against_claim_and_refill<Faithful>(three());
-  EXPECT_TRUE(result.ok()) << result;
-}
-TEST(Core_Model, MovingAgainstClaim_NothingTwiceNothingLost) {
-  unsigned moves = 0;
-  const Result result = moving_against_claim<Faithful>(three(), moves);
-  EXPECT_TRUE(result.ok()) << result;
-  EXPECT_GT(moves, 0U);
+TEST(Core_Model, EveryScenario_NothingTwiceNothingLost) {
+  g_moves = 0;
+  sim::expect_all_ok("core", scenarios<Faithful>());
+  EXPECT_GT(g_moves, 0U);
 }
 TEST(Core_Model, EverythingAtOnce_Pct_NothingTwiceNothingLost) {
-  Options options = three();
-  options.strategy = sim::Strategy::kPct;
-  options.depth = 5;
-  options.stale = 2;
-  options.executions = 20'000;
-  const Result result = everything<Faithful>(options);
-  EXPECT_TRUE(result.ok()) << result;
+  sim::expect_all_ok("core", {{sim::at_random("everything", 2, 5, 20'000), everything<Faithful>}});
 }
 
 // ---- mutants
 
-// What the first of the scenarios to notice says; kNone if the mutant survives them all.
 template <class Traits>
 Failure killed() {
-  Options options = options_for(2, 1);
-  options.name = "core/mutant/";
-  options.print = false;
-  for (const unsigned c : {1U, 2U}) {
-    if (const Result r = exit_against_refill<Traits>(options, c); !r.ok()) return r.failure;
-  }
-  for (auto* scenario : {&exit_against_drain<Traits>, &exit_against_exit<Traits>, &late_free_against_refill<Traits>,
-                         &life_against_life<Traits>}) {
-    if (const Result r = scenario(options); !r.ok()) return r.failure;
-  }
-  return Failure::kNone;
+  return sim::first_failure("core", scenarios<Traits>(), 2);
 }
 
-struct TakeRelaxed : Faithful {
-  struct Orders : pool::WordPoolOrders {
-    static constexpr auto kTake = std::memory_order_relaxed;
-  };
-};
-struct PutAcquire : Faithful {
-  struct Orders : pool::WordPoolOrders {
-    static constexpr auto kPut = std::memory_order_acquire;
-  };
-};
+FREEHOLD_WEAKER(TakeRelaxed, pool::WordPoolOrders, kTake, relaxed);
+FREEHOLD_WEAKER(PutAcquire, pool::WordPoolOrders, kPut, acquire);
 // An ending thread takes with it what its cache held.
 template <class T>
 struct ExitKeepsItsSlots : sim::atomic<T> {
@@ -416,18 +348,14 @@ struct ExitTearsWords : sim::atomic<T> {
     return old;
   }
 };
-// Neither lock keeps anybody out.
-template <class T>
-struct NoLock : sim::atomic<T> {
-  using sim::atomic<T>::atomic;
-  bool compare_exchange_strong(T&, T, std::memory_order, std::memory_order) noexcept { return true; }
-};
 
-TEST(Core_Mutants, TakeRelaxed_Killed) { EXPECT_EQ(killed<TakeRelaxed>(), Failure::kRace); }
-TEST(Core_Mutants, PutAcquire_Killed) { EXPECT_EQ(killed<PutAcquire>(), Failure::kRace); }
-TEST(Core_Mutants, ExitKeepsItsSlots_Killed) { EXPECT_EQ(killed<model::On<ExitKeepsItsSlots>>(), Failure::kCheck); }
-TEST(Core_Mutants, ExitTearsWords_Killed) { EXPECT_NE(killed<model::On<ExitTearsWords>>(), Failure::kNone); }
-TEST(Core_Mutants, NoLock_Killed) { EXPECT_NE(killed<model::On<NoLock>>(), Failure::kNone); }
+TEST(Core_Mutants, EachAlone_IsNoticed) {
+  EXPECT_EQ(killed<model::Ordered<TakeRelaxed>>(), Failure::kRace);
+  EXPECT_EQ(killed<model::Ordered<PutAcquire>>(), Failure::kRace);
+  EXPECT_EQ(killed<model::On<ExitKeepsItsSlots>>(), Failure::kCheck);
+  EXPECT_NE(killed<model::On<ExitTearsWords>>(), Failure::kNone);
+  EXPECT_NE(killed<model::On<model::Open>>(), Failure::kNone);
+}
 
 }  // namespace
 }  // namespace freehold

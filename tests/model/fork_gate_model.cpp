@@ -8,15 +8,13 @@
 #include "freehold/sync/fork_gate.hpp"
 #include "freehold/sync/lock.hpp"
 #include "sim/sim_atomics.hpp"
-#include "tests/model/expect_ok.hpp"
 #include "tests/model/mutants.hpp"
+#include "tests/model/scenarios.hpp"
 
 namespace freehold {
 namespace {
 
 using sim::Failure;
-using sim::Options;
-using sim::Result;
 using sim::SimAtomics;
 
 struct Note {
@@ -25,7 +23,7 @@ struct Note {
 };
 
 // The engine, and what fork does with it.
-template <class A, class Orders, class DeferredOrders>
+template <class A = SimAtomics, class Orders = sync::ForkGateOrders, class DeferredOrders = alloc::DeferredOrders>
 class World {
  public:
   using Gate = sync::ForkGate<A, Orders, 2>;
@@ -95,118 +93,91 @@ class World {
 
 using Orders = sync::ForkGateOrders;
 
-template <class A = SimAtomics, class O = Orders, class P = alloc::DeferredOrders>
-Result copy_amid_changes(Options options, bool shared_marks) {
-  return sim::explore(options, [=](sim::Execution& run) {
-    World<A, O, P> world;
-    for (unsigned t = 0; t < 2; ++t)
-      run.spawn([&, t] {
-        for (unsigned i = 0; i <= t; ++i) (void)world.change(shared_marks ? nullptr : &world.marks[t]);
-      });
-    run.spawn([&] {
-      world.before_fork();
-      world.copy();
-      world.after_fork();
+template <bool kSharedMarks, class A = SimAtomics, class O = Orders, class P = alloc::DeferredOrders>
+void copy_amid_changes(sim::Execution& run) {
+  World<A, O, P> world;
+  for (unsigned t = 0; t < 2; ++t)
+    run.spawn([&, t] {
+      for (unsigned i = 0; i <= t; ++i) (void)world.change(kSharedMarks ? nullptr : &world.marks[t]);
     });
-    run.check([&] { SIM_CHECK(world.changes() <= 3); });
+  run.spawn([&] {
+    world.before_fork();
+    world.copy();
+    world.after_fork();
   });
+  run.check([&] { SIM_CHECK(world.changes() <= 3); });
 }
 
-// Fork waits for a lock that a thread holds while it allocates. `waits`: the mutant, in which a refused thread waits.
-template <class A = SimAtomics, class O = Orders, class P = alloc::DeferredOrders>
-Result copy_behind_anothers_lock(Options options, bool waits) {
-  return sim::explore(options, [=](sim::Execution& run) {
-    World<A, O, P> world;
-    run.spawn([&] {
-      const sync::Guard guard(world.others_lock);
-      while (!world.change(&world.marks[0]) && waits) A::yield();
-    });
-    run.spawn([&] { (void)world.change(&world.marks[1]); });
-    run.spawn([&] {
-      world.before_fork();
-      world.others_lock.lock();
-      world.copy();
-      world.others_lock.unlock();
-      world.after_fork();
-    });
-    run.check([&] { SIM_CHECK(world.changes() >= (waits ? 1 : 0)); });
+// Fork waits for a lock that a thread holds while it allocates. `kWaits`: the mutant, in which a refused thread waits.
+template <bool kWaits>
+void copy_behind_anothers_lock(sim::Execution& run) {
+  World<> world;
+  run.spawn([&] {
+    const sync::Guard guard(world.others_lock);
+    while (!world.change(&world.marks[0]) && kWaits) SimAtomics::yield();
   });
+  run.spawn([&] { (void)world.change(&world.marks[1]); });
+  run.spawn([&] {
+    world.before_fork();
+    world.others_lock.lock();
+    world.copy();
+    world.others_lock.unlock();
+    world.after_fork();
+  });
+  run.check([&] { SIM_CHECK(world.changes() >= (kWaits ? 1 : 0)); });
 }
 
 // Two threads fork, and their handlers allocate.
-template <class A = SimAtomics, class O = Orders, class P = alloc::DeferredOrders>
-Result two_forks(Options options) {
-  return sim::explore(options, [](sim::Execution& run) {
-    World<A, O, P> world;
-    for (unsigned t = 0; t < 2; ++t)
-      run.spawn([&, t] {
-        world.before_fork(&world.marks[t]);
-        (void)world.change(&world.marks[t], 1);
-        world.copy();
-        world.after_fork();
-      });
-    run.check([&] { SIM_CHECK(world.change(&world.marks[2])); });
-  });
-}
-
-template <class A = SimAtomics, class O = Orders, class P = alloc::DeferredOrders>
-Result put_off_frees(Options options) {
-  return sim::explore(options, [](sim::Execution& run) {
-    World<A, O, P> world;
-    Note notes[2];
-    for (unsigned t = 0; t < 2; ++t) run.spawn([&, t] { world.free(world.marks[t], notes[t]); });
-    run.spawn([&] {
-      world.before_fork();
+void two_forks(sim::Execution& run) {
+  World<> world;
+  for (unsigned t = 0; t < 2; ++t)
+    run.spawn([&, t] {
+      world.before_fork(&world.marks[t]);
+      (void)world.change(&world.marks[t], 1);
       world.copy();
       world.after_fork();
     });
-    run.check([&] { SIM_CHECK(notes[0].done && notes[1].done); });
-  });
+  run.check([&] { SIM_CHECK(world.change(&world.marks[2])); });
 }
 
-TEST(ForkGate_Model, OwnMarks_TheCopyIsWhole) {
-  expect_ok(copy_amid_changes({.name = "fork/own", .preemptions = 3, .stale = 2}, false));
+template <class A = SimAtomics, class O = Orders, class P = alloc::DeferredOrders>
+void put_off_frees(sim::Execution& run) {
+  World<A, O, P> world;
+  Note notes[2];
+  for (unsigned t = 0; t < 2; ++t) run.spawn([&, t] { world.free(world.marks[t], notes[t]); });
+  run.spawn([&] {
+    world.before_fork();
+    world.copy();
+    world.after_fork();
+  });
+  run.check([&] { SIM_CHECK(notes[0].done && notes[1].done); });
 }
-TEST(ForkGate_Model, SharedMarks_TheCopyIsWhole) {
-  expect_ok(copy_amid_changes({.name = "fork/shared", .preemptions = 3, .stale = 1}, true));
-}
+
 // The process confines itself amid all this: nobody may fence others afterwards.
-template <class A = SimAtomics, class O = Orders>
-Result copy_amid_confinement(Options options) {
-  return sim::explore(options, [](sim::Execution& run) {
-    World<A, O, alloc::DeferredOrders> world;
-    run.spawn([&] {
-      for (int i = 0; i < 2; ++i) (void)world.change(&world.marks[0]);
-    });
-    run.spawn([&] { world.confine(); });
-    run.spawn([&] {
-      world.before_fork();
-      world.copy();
-      world.after_fork();
-    });
-    run.check([&] { SIM_CHECK(world.changes() <= 2); });
+void copy_amid_confinement(sim::Execution& run) {
+  World<> world;
+  run.spawn([&] {
+    for (int i = 0; i < 2; ++i) (void)world.change(&world.marks[0]);
   });
-}
-TEST(ForkGate_Model, ConfinedMeanwhile_TheCopyIsWhole) {
-  expect_ok(copy_amid_confinement({.name = "fork/confined", .preemptions = 3, .stale = 2}));
-}
-TEST(ForkGate_Model, ForkWaitsForALockUnderWhichOthersAllocate_NobodyWaitsForEver) {
-  expect_ok(copy_behind_anothers_lock({.name = "fork/lock", .preemptions = 3, .stale = 1}, false));
-}
-TEST(ForkGate_Model, TwoForksWhoseHandlersAllocate_BothCopiesAreWhole) {
-  expect_ok(two_forks({.name = "fork/two", .preemptions = 3, .stale = 1}));
-}
-TEST(ForkGate_Model, FreesPutOff_NoneIsLeftBehind) {
-  expect_ok(put_off_frees({.name = "fork/put off", .preemptions = 3, .stale = 1}));
+  run.spawn([&] { world.confine(); });
+  run.spawn([&] {
+    world.before_fork();
+    world.copy();
+    world.after_fork();
+  });
+  run.check([&] { SIM_CHECK(world.changes() <= 2); });
 }
 
-// Where the kernel cannot fence other threads, each fences for itself.
-struct NoMembarrier : SimAtomics {
-  static bool may_fence_heavily() noexcept { return false; }
-  static void heavy_fence() noexcept {}
-};
-TEST(ForkGate_Model, NoMembarrier_TheCopyIsWhole) {
-  expect_ok(copy_amid_changes<NoMembarrier>({.name = "fork/fences", .preemptions = 3, .stale = 2}, false));
+TEST(ForkGate_Model, EveryScenario_TheCopyIsWholeAndNobodyWaitsForEver) {
+  sim::expect_all_ok("fork",
+                     {{{.name = "own", .preemptions = 3, .stale = 2}, copy_amid_changes<false>},
+                      {{.name = "shared", .preemptions = 3}, copy_amid_changes<true>},
+                      {{.name = "confined", .preemptions = 3, .stale = 2}, copy_amid_confinement},
+                      {{.name = "lock", .preemptions = 3}, copy_behind_anothers_lock<false>},
+                      {{.name = "two", .preemptions = 3}, two_forks},
+                      {{.name = "put off", .preemptions = 3}, put_off_frees<>},
+                      // Where the kernel cannot fence other threads, each fences for itself.
+                      {{.name = "fences", .preemptions = 3, .stale = 2}, copy_amid_changes<false, model::NoMembarrier>}});
 }
 
 // ---- mutants
@@ -217,40 +188,28 @@ FREEHOLD_WEAKER(OpensRelaxed, Orders, kOpen, relaxed);
 FREEHOLD_WEAKER(EntersRelaxed, Orders, kEnter, relaxed);
 FREEHOLD_WEAKER(PushesWithoutLooking, alloc::DeferredOrders, kPush, release);
 FREEHOLD_WEAKER(TakesWithoutTelling, alloc::DeferredOrders, kTake, acquire);
-struct NoHeavyFence : SimAtomics {
-  static void heavy_fence() noexcept {}
-};
-struct NoFenceAtAll : NoMembarrier {
+struct NoFenceAtAll : model::NoMembarrier {
   static void fence(std::memory_order) noexcept {}
 };
 
-Options mutant(const char* name) { return {.name = name, .preemptions = 3, .stale = 2, .print = false}; }
-
-template <class A, class O = Orders>
-Failure copy_fails_by(const char* name) {
-  return copy_amid_changes<A, O>(mutant(name), false).failure;
-}
-template <class P>
-Failure putting_off_fails_by(const char* name) {
-  return put_off_frees<SimAtomics, Orders, P>(mutant(name)).failure;
+Failure failure_of(void (*scenario)(sim::Execution&)) {
+  return sim::first_failure("fork", {{{.name = "mutant", .preemptions = 3, .stale = 2, .steps = 2000}, scenario}}, 3);
 }
 
 TEST(ForkGate_Mutants, EachAlone_IsNoticed) {
-  EXPECT_EQ(copy_fails_by<NoHeavyFence>("fork/no fence"), Failure::kRace);
-  EXPECT_EQ(copy_fails_by<NoFenceAtAll>("fork/no fences"), Failure::kRace);
-  EXPECT_EQ((copy_fails_by<SimAtomics, LeavesRelaxed>("fork/leave")), Failure::kRace);
-  EXPECT_EQ((copy_fails_by<SimAtomics, LooksRelaxed>("fork/look")), Failure::kRace);
+  EXPECT_EQ(failure_of(copy_amid_changes<false, model::NoHeavyFence>), Failure::kRace);
+  EXPECT_EQ(failure_of(copy_amid_changes<false, NoFenceAtAll>), Failure::kRace);
+  EXPECT_EQ((failure_of(copy_amid_changes<false, SimAtomics, LeavesRelaxed>)), Failure::kRace);
+  EXPECT_EQ((failure_of(copy_amid_changes<false, SimAtomics, LooksRelaxed>)), Failure::kRace);
   // A thread comes in after the fork: it may not change what the copy still reads.
-  EXPECT_EQ((copy_fails_by<SimAtomics, EntersRelaxed>("fork/enter")), Failure::kRace);
-  EXPECT_EQ((copy_fails_by<SimAtomics, OpensRelaxed>("fork/open")), Failure::kRace);
-  EXPECT_EQ(putting_off_fails_by<PushesWithoutLooking>("fork/push"), Failure::kCheck);
-  EXPECT_EQ(putting_off_fails_by<TakesWithoutTelling>("fork/take"), Failure::kCheck);
+  EXPECT_EQ((failure_of(copy_amid_changes<false, SimAtomics, EntersRelaxed>)), Failure::kRace);
+  EXPECT_EQ((failure_of(copy_amid_changes<false, SimAtomics, OpensRelaxed>)), Failure::kRace);
+  EXPECT_EQ((failure_of(put_off_frees<SimAtomics, Orders, PushesWithoutLooking>)), Failure::kCheck);
+  EXPECT_EQ((failure_of(put_off_frees<SimAtomics, Orders, TakesWithoutTelling>)), Failure::kCheck);
 }
 // What locks that are taken in the handler come to.
 TEST(ForkGate_Mutants, RefusedThreadWaits_NobodyGoesOn) {
-  Options options = mutant("fork/waits");
-  options.steps = 2000;
-  EXPECT_EQ(copy_behind_anothers_lock(options, true).failure, Failure::kLivelock);
+  EXPECT_EQ(failure_of(copy_behind_anothers_lock<true>), Failure::kLivelock);
 }
 
 }  // namespace

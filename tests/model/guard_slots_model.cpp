@@ -9,22 +9,20 @@
 #include <cstdint>
 
 #include "sim/sim_atomics.hpp"
-#include "tests/model/expect_ok.hpp"
 #include "tests/model/mutants.hpp"
+#include "tests/model/scenarios.hpp"
 
 namespace freehold::check {
 namespace {
 
 using base::HeapError;
 using sim::Failure;
-using sim::Options;
-using sim::Result;
 using sim::SimAtomics;
 
 constexpr std::size_t kPage = 64;
 constexpr unsigned kMostSlots = 2;
 
-template <class Orders>
+template <class Orders = GuardOrders>
 struct World {
   // Plain data: the slots' states order it.
   struct Pages {
@@ -75,32 +73,29 @@ struct World {
 };
 
 // Two threads, one or two slots.
-template <class Orders = GuardOrders>
-Result allocate_and_free(Options options, unsigned count) {
-  return sim::explore(options, [=](sim::Execution& run) {
-    World<Orders> world(count);
-    unsigned got[2] = {};
-    for (unsigned t = 0; t < 2; ++t)
-      run.spawn([&, t] {
-        for (unsigned i = 0; i < 2; ++i) {
-          void* const block = world.allocate(t + 1);
-          if (block == nullptr) continue;
-          ++got[t];
-          SIM_CHECK(world.pages.is_open(block).load());
-          SIM_CHECK(!world.free(block, t + 1).is_bad);
-        }
-      });
-    run.check([&] {
-      SIM_CHECK(got[0] + got[1] >= 2);  // a look may miss each slot at the moment when it is free
-      void* const block = world.allocate(7);
-      SIM_CHECK(block != nullptr && world.slots.bytes_of(block) == 7);
+template <unsigned kCount, class Orders = GuardOrders>
+void allocate_and_free(sim::Execution& run) {
+  World<Orders> world(kCount);
+  unsigned got[2] = {};
+  for (unsigned t = 0; t < 2; ++t)
+    run.spawn([&, t] {
+      for (unsigned i = 0; i < 2; ++i) {
+        void* const block = world.allocate(t + 1);
+        if (block == nullptr) continue;
+        ++got[t];
+        SIM_CHECK(world.pages.is_open(block).load());
+        SIM_CHECK(!world.free(block, t + 1).is_bad);
+      }
     });
+  run.check([&] {
+    SIM_CHECK(got[0] + got[1] >= 2);  // a look may miss each slot at the moment when it is free
+    void* const block = world.allocate(7);
+    SIM_CHECK(block != nullptr && world.slots.bytes_of(block) == 7);
   });
 }
 
-template <class Orders = GuardOrders>
 void free_twice(sim::Execution& run) {
-  World<Orders> world(1);
+  World<> world(1);
   void* const block = world.allocate(3);
   bool freed[2] = {};
   for (unsigned t = 0; t < 2; ++t)
@@ -116,9 +111,8 @@ void free_twice(sim::Execution& run) {
 }
 
 // A block goes to another thread, which is told its address in order, and is freed there.
-template <class Orders = GuardOrders>
 void free_elsewhere(sim::Execution& run) {
-  World<Orders> world(1);
+  World<> world(1);
   run.spawn([&] {
     world.shared.store(world.allocate(1), std::memory_order_release);
     if (void* const second = world.allocate(2); second != nullptr) SIM_CHECK(!world.free(second, 2).is_bad);
@@ -152,20 +146,12 @@ void find_amid_changes(sim::Execution& run) {
   });
 }
 
-TEST(GuardSlots_Model, TwoThreadsOneSlot_OneUserAtATime) {
-  expect_ok(allocate_and_free({.name = "guards/one", .preemptions = 2, .stale = 2}, 1));
-}
-TEST(GuardSlots_Model, TwoThreadsTwoSlots_OneUserAtATime) {
-  expect_ok(allocate_and_free({.name = "guards/two", .preemptions = 2, .stale = 1}, 2));
-}
-TEST(GuardSlots_Model, TwoFreesOfABlock_OneIsDouble) {
-  expect_ok(sim::explore({.name = "guards/twice", .preemptions = 3, .stale = 2}, free_twice<>));
-}
-TEST(GuardSlots_Model, FreedByAnotherThread_TheSlotIsItsOwnThen) {
-  expect_ok(sim::explore({.name = "guards/elsewhere", .preemptions = 2, .stale = 2}, free_elsewhere<>));
-}
-TEST(GuardSlots_Model, FindAmidAllocationsAndFrees_OneBlocksRecord) {
-  expect_ok(sim::explore({.name = "guards/find", .preemptions = 2, .stale = 2}, find_amid_changes<>));
+TEST(GuardSlots_Model, EveryScenario_OneUserAtATimeAndOneBlocksRecord) {
+  sim::expect_all_ok("guards", {{{.name = "one", .stale = 2}, allocate_and_free<1>},
+                                {{.name = "two"}, allocate_and_free<2>},
+                                {{.name = "twice", .preemptions = 3, .stale = 2}, free_twice},
+                                {{.name = "elsewhere", .stale = 2}, free_elsewhere},
+                                {{.name = "find", .stale = 2}, find_amid_changes<>}});
 }
 
 // ---- mutants
@@ -175,14 +161,16 @@ FREEHOLD_WEAKER(PublishesRelaxed, GuardOrders, kPublish, relaxed);
 FREEHOLD_WEAKER(LooksRelaxed, GuardOrders, kLook, relaxed);
 FREEHOLD_WEAKER(WritesUnfenced, GuardOrders, kBeforeWrites, relaxed);
 FREEHOLD_WEAKER(ReadsUnfenced, GuardOrders, kAfterReads, relaxed);
-Options mutant(const char* name) { return {.name = name, .preemptions = 2, .stale = 3, .print = false}; }
 
+Failure failure_of(void (*scenario)(sim::Execution&)) {
+  return sim::first_failure("guards", {{{.name = "mutant", .stale = 3}, scenario}}, 2);
+}
 TEST(GuardSlots_Mutants, EachAlone_IsNoticed) {
-  EXPECT_EQ(allocate_and_free<ClaimsRelaxed>(mutant("guards/claim"), 1).failure, Failure::kRace);
-  EXPECT_EQ(allocate_and_free<PublishesRelaxed>(mutant("guards/publish"), 1).failure, Failure::kRace);
-  EXPECT_EQ(sim::explore(mutant("guards/look"), find_amid_changes<LooksRelaxed>).failure, Failure::kCheck);
-  EXPECT_EQ(sim::explore(mutant("guards/writes"), find_amid_changes<WritesUnfenced>).failure, Failure::kCheck);
-  EXPECT_EQ(sim::explore(mutant("guards/reads"), find_amid_changes<ReadsUnfenced>).failure, Failure::kCheck);
+  EXPECT_EQ((failure_of(allocate_and_free<1, ClaimsRelaxed>)), Failure::kRace);
+  EXPECT_EQ((failure_of(allocate_and_free<1, PublishesRelaxed>)), Failure::kRace);
+  EXPECT_EQ(failure_of(find_amid_changes<LooksRelaxed>), Failure::kCheck);
+  EXPECT_EQ(failure_of(find_amid_changes<WritesUnfenced>), Failure::kCheck);
+  EXPECT_EQ(failure_of(find_amid_changes<ReadsUnfenced>), Failure::kCheck);
 }
 
 }  // namespace

@@ -58,6 +58,23 @@ class Torn : public sim::atomic<T> {
   }
 };
 
+// A lock over it keeps nobody out.
+template <class T>
+struct Open : sim::atomic<T> {
+  using sim::atomic<T>::atomic;
+  bool compare_exchange_strong(T&, T, std::memory_order, std::memory_order) noexcept { return true; }
+};
+
+// A kernel without membarrier.
+struct NoMembarrier : sim::SimAtomics {
+  static bool may_fence_heavily() noexcept { return false; }
+  static void heavy_fence() noexcept {}
+};
+// A mutant: other threads are not fenced.
+struct NoHeavyFence : sim::SimAtomics {
+  static void heavy_fence() noexcept {}
+};
+
 template <unsigned kTears>
 struct Tearing : sim::SimAtomics {
   template <class T>

@@ -13,15 +13,13 @@
 #include "freehold/timer/owned_timer.hpp"
 #include "freehold/timer/timer_wheel.hpp"
 #include "sim/sim_atomics.hpp"
-#include "tests/model/expect_ok.hpp"
+#include "tests/model/scenarios.hpp"
 
 namespace freehold {
 namespace {
 
 using sim::Execution;
 using sim::Failure;
-using sim::Options;
-using sim::Result;
 using sim::SimAtomics;
 using timer::TimePoint;
 using timer::TimerId;
@@ -153,43 +151,31 @@ struct Scenarios {
     });
   }
 
-  struct Named {
-    const char* name;
-    void (*scenario)(Execution&);
+  inline static const sim::Scenarios kAll = {
+      {{.name = "end while it fires", .preemptions = 2, .stale = 1}, end_while_it_fires},
+      {{.name = "end of a periodic one", .preemptions = 2, .stale = 1}, end_of_a_periodic_one},
+      {{.name = "cancel of a periodic one", .preemptions = 2, .stale = 1}, cancel_of_a_periodic_one},
+      {{.name = "set of a periodic one", .preemptions = 2, .stale = 1}, set_of_a_periodic_one},
+      {{.name = "other period", .preemptions = 2, .stale = 1}, other_period},
   };
-  static constexpr Named kAll[] = {{"end while it fires", end_while_it_fires},
-                                   {"end of a periodic one", end_of_a_periodic_one},
-                                   {"cancel of a periodic one", cancel_of_a_periodic_one},
-                                   {"set of a periodic one", set_of_a_periodic_one},
-                                   {"other period", other_period}};
 };
 
 TEST(OwnedTimer_Model, EndCancelAndSetAgainstARound_NothingTooLate) {
-  for (const auto& named : Scenarios<SimDriver<>, SimAnyThread>::kAll) {
-    expect_ok(
-        sim::explore({.name = std::string("owned timer/") + named.name, .preemptions = 2, .stale = 1}, named.scenario));
-  }
+  sim::expect_all_ok("owned timer", Scenarios<SimDriver<>, SimAnyThread>::kAll);
 }
 
 template <class D, class Locking>
-std::string killed_by() {
-  for (const auto& named : Scenarios<D, Locking>::kAll) {
-    const Result result =
-        sim::explore({.name = std::string("owned timer mutant/") + named.name, .preemptions = 2, .stale = 1, .print = false},
-                     named.scenario);
-    if (result.failure != Failure::kNone) return named.name;
-  }
-  return "";
+bool is_noticed() {
+  return sim::first_failure("owned timer", Scenarios<D, Locking>::kAll, 2) != Failure::kNone;
 }
 struct NoLock : SimAnyThread {
   using Mutex = timer::NoMutex;
 };
 
 TEST(OwnedTimer_Mutants, EachPartLeftOut_IsNoticed) {
-  EXPECT_NE((killed_by<SimDriver<false>, SimAnyThread>()), "") << "the end does not wait for the callback";
-  EXPECT_NE((killed_by<SimDriver<>, NoLock>()), "") << "no lock";
-  EXPECT_EQ((killed_by<SimDriver<true, false>, SimAnyThread>()), "set of a periodic one")
-      << "does not ask whether it is armed";
+  EXPECT_TRUE((is_noticed<SimDriver<false>, SimAnyThread>())) << "the end does not wait for the callback";
+  EXPECT_TRUE((is_noticed<SimDriver<>, NoLock>())) << "no lock";
+  EXPECT_TRUE((is_noticed<SimDriver<true, false>, SimAnyThread>())) << "does not ask whether it is armed";
 }
 
 }  // namespace

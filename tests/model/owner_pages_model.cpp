@@ -15,16 +15,14 @@
 #include "freehold/thread_alloc/owner_pages.hpp"
 #include "freehold/thread_alloc/page_map.hpp"
 #include "sim/sim_atomics.hpp"
-#include "tests/model/expect_ok.hpp"
 #include "tests/model/mutants.hpp"
+#include "tests/model/scenarios.hpp"
 
 namespace freehold::thread_alloc {
 namespace {
 
 using sim::Execution;
 using sim::Failure;
-using sim::Options;
-using sim::Result;
 using sim::SimAtomics;
 
 constexpr std::size_t kModelPage = 1024;
@@ -267,103 +265,69 @@ void hold_against_free_and_join(Execution& run) {
   });
 }
 
-template <class List>
-class OwnerPages_Model : public testing::Test {
- public:
-  static constexpr bool kMutex = std::is_same_v<List, MutexPendingList<SimAtomics>>;
-  template <class A>
-  using L = std::conditional_t<kMutex, MutexPendingList<A>, LockFreeList<A>>;
-  template <std::uint32_t kGather>
-  using S = Scene<Small<L, kGather>>;
-
-  static Options options(const char* scenario, unsigned preemptions, unsigned stale) {
-    return {.name = std::string("owner_pages/") + (kMutex ? "mutex/" : "lock-free/") + scenario,
-            .preemptions = preemptions,
-            .stale = stale};
-  }
-};
-using Lists = testing::Types<MutexPendingList<SimAtomics>, LockFreeList<SimAtomics>>;
-TYPED_TEST_SUITE(OwnerPages_Model, Lists);
-
-TYPED_TEST(OwnerPages_Model, AllocateAgainstFrees_NoSlotTwice) {
-  expect_ok(
-      sim::explore(this->options("allocate, 2 frees", 3, 1), allocate_against_frees<typename TestFixture::template S<1>>));
-}
 // The article's policy: every allocation looks at the list, and may drain it while the page still has slots.
 template <class Config>
 struct LooksAlways : Config {
   static constexpr bool kLookAlways = true;
   static constexpr std::uint32_t kCollectAt = 1;
 };
-TYPED_TEST(OwnerPages_Model, AllocateThatLooksAlwaysAgainstFrees_NoSlotTwice) {
-  using S = Scene<LooksAlways<Small<TestFixture::template L, 1>>>;
-  expect_ok(sim::explore(this->options("allocate and look, 2 frees", 3, 1), allocate_against_frees<S>));
-  expect_ok(sim::explore(this->options("look, leave, 2 frees", 3, 1), leave_against_frees<S>));
-}
-TYPED_TEST(OwnerPages_Model, LeaveAgainstFrees_EveryPageReturned) {
-  expect_ok(sim::explore(this->options("leave, 2 frees", 3, 1), leave_against_frees<typename TestFixture::template S<1>>));
-}
-TYPED_TEST(OwnerPages_Model, LeaveAgainstTwoThreads_OneOfThreeReturnsThePage) {
-  expect_ok(sim::explore(this->options("leave, free, free", 2, 1), leave_against_two<typename TestFixture::template S<1>>));
-}
-TYPED_TEST(OwnerPages_Model, LastFreesThenJoin_PageReturnedOnceDescriptorReused) {
-  using S = typename TestFixture::template S<1>;
-  expect_ok(sim::explore(this->options("last frees of a page, join", 2, 1), last_frees_then_join<S, 1>));
-  expect_ok(sim::explore(this->options("last frees of two pages, join", 2, 1), last_frees_then_join<S, 2>));
-}
-TYPED_TEST(OwnerPages_Model, LeaveAgainstFreeAndJoin_DescriptorReusedWhenAllAreDone) {
-  expect_ok(sim::explore(this->options("leave, free and join", 3, 1),
-                         leave_against_free_and_join<typename TestFixture::template S<1>>));
-}
-TYPED_TEST(OwnerPages_Model, GatherAgainstLeave_EveryPageReturned) {
-  expect_ok(sim::explore(this->options("gather, leave", 3, 1), gather_against_leave<typename TestFixture::template S<2>>));
-}
-TYPED_TEST(OwnerPages_Model, TwoOwnersExchangeAndLeave_EveryPageReturned) {
-  expect_ok(sim::explore(this->options("exchange, leave", 3, 1), exchange_and_leave<typename TestFixture::template S<2>>));
-}
-TYPED_TEST(OwnerPages_Model, HoldAgainstFreeAndJoin_NoDeadlock) {
-  expect_ok(sim::explore(this->options("hold, free, join", 2, 0),
-                         hold_against_free_and_join<typename TestFixture::template S<1>>));
-}
 
-// Mutants, each run through the scenarios of exits; the first failure counts.
+// Of exits, which every mutant goes through.
 template <class Config, class A = SimAtomics>
-Failure first_failure(const std::string& mutant) {
+sim::Scenarios exits() {
   using S = Scene<Config, A>;
-  Options options{.name = "", .preemptions = 2, .stale = 1, .print = false};
-  for (void (*const scenario)(Execution&) : {leave_against_frees<S>, leave_against_two<S>, leave_against_free_and_join<S>,
-                                             last_frees_then_join<S, 1>, last_frees_then_join<S, 2>}) {
-    options.name += "owner_pages/" + mutant + "/";
-    if (const Result result = sim::explore(options, scenario); result.failure != Failure::kNone) return result.failure;
-  }
-  return Failure::kNone;
+  return {{{.name = "leave, 2 frees", .preemptions = 3}, leave_against_frees<S>},
+          {{.name = "leave, free, free", .preemptions = 2}, leave_against_two<S>},
+          {{.name = "leave, free and join", .preemptions = 3}, leave_against_free_and_join<S>},
+          {{.name = "last frees of a page, join", .preemptions = 2}, last_frees_then_join<S, 1>},
+          {{.name = "last frees of two pages, join", .preemptions = 2}, last_frees_then_join<S, 2>}};
+}
+template <template <class> class L>
+sim::Scenarios others() {
+  using S = Scene<Small<L>>;
+  using Gathers = Scene<Small<L, 2>>;
+  using Looks = Scene<LooksAlways<Small<L>>>;
+  return {{{.name = "allocate, 2 frees", .preemptions = 3}, allocate_against_frees<S>},
+          {{.name = "allocate and look, 2 frees", .preemptions = 3}, allocate_against_frees<Looks>},
+          {{.name = "look, leave, 2 frees", .preemptions = 3}, leave_against_frees<Looks>},
+          {{.name = "gather, leave", .preemptions = 3}, gather_against_leave<Gathers>},
+          {{.name = "exchange, leave", .preemptions = 3}, exchange_and_leave<Gathers>},
+          {{.name = "hold, free, join", .preemptions = 2, .stale = 0}, hold_against_free_and_join<S>}};
+}
+TEST(OwnerPages_Model, MutexList_NoSlotTwiceEveryPageReturned) {
+  sim::expect_all_ok("owner_pages/mutex", exits<Small<Mutexed>>());
+  sim::expect_all_ok("owner_pages/mutex", others<Mutexed>());
+}
+TEST(OwnerPages_Model, LockFreeList_NoSlotTwiceEveryPageReturned) {
+  sim::expect_all_ok("owner_pages/lock-free", exits<Small<LockFree>>());
+  sim::expect_all_ok("owner_pages/lock-free", others<LockFree>());
 }
 
-template <std::memory_order kOrder>
-struct PageCountDown : OwnerPagesOrders {
-  static constexpr std::memory_order kPageCountDown = kOrder;
-};
-template <std::memory_order kOrder>
-struct OwnerCountDown : OwnerPagesOrders {
-  static constexpr std::memory_order kOwnerCountDown = kOrder;
-};
-constexpr auto kAcquire = std::memory_order_acquire, kRelease = std::memory_order_release;
+template <class Config, class A = SimAtomics>
+Failure killed() {
+  return sim::first_failure("owner_pages", exits<Config, A>(), 2);
+}
+
+FREEHOLD_WEAKER(PageAcquires, OwnerPagesOrders, kPageCountDown, acquire);
+FREEHOLD_WEAKER(PageReleases, OwnerPagesOrders, kPageCountDown, release);
+FREEHOLD_WEAKER(OwnerAcquires, OwnerPagesOrders, kOwnerCountDown, acquire);
+FREEHOLD_WEAKER(OwnerReleases, OwnerPagesOrders, kOwnerCountDown, release);
 
 TEST(OwnerPages_Mutants, EachAlone_IsNoticed) {
-  EXPECT_EQ((first_failure<Small<Mutexed, 1, PageCountDown<kAcquire>>>("page acquire, mutex")), Failure::kRace);
-  EXPECT_EQ((first_failure<Small<Mutexed, 1, PageCountDown<kRelease>>>("page release, mutex")), Failure::kRace);
-  EXPECT_EQ((first_failure<Small<LockFree, 1, PageCountDown<kAcquire>>>("page acquire, lock-free")), Failure::kRace);
-  EXPECT_EQ((first_failure<Small<LockFree, 1, PageCountDown<kRelease>>>("page release, lock-free")), Failure::kRace);
+  EXPECT_EQ((killed<Small<Mutexed, 1, PageAcquires>>()), Failure::kRace);
+  EXPECT_EQ((killed<Small<Mutexed, 1, PageReleases>>()), Failure::kRace);
+  EXPECT_EQ((killed<Small<LockFree, 1, PageAcquires>>()), Failure::kRace);
+  EXPECT_EQ((killed<Small<LockFree, 1, PageReleases>>()), Failure::kRace);
   // With the mutex list alone: what a late freer of the lock-free list looks at is one atomic, which needs no such order.
-  EXPECT_EQ((first_failure<Small<Mutexed, 1, OwnerCountDown<kAcquire>>>("owner acquire, mutex")), Failure::kRace);
-  EXPECT_EQ((first_failure<Small<Mutexed, 1, OwnerCountDown<kRelease>>>("owner release, mutex")), Failure::kRace);
+  EXPECT_EQ((killed<Small<Mutexed, 1, OwnerAcquires>>()), Failure::kRace);
+  EXPECT_EQ((killed<Small<Mutexed, 1, OwnerReleases>>()), Failure::kRace);
 }
 
 // The count goes down in two halves.
 using TearsSubtract = model::Tearing<model::kSubtract>;
 TEST(OwnerPages_Mutants, CountDownTorn_PageLostOrReturnedTwice) {
-  EXPECT_NE((first_failure<Small<Mutexed>, TearsSubtract>("torn count, mutex")), Failure::kNone);
-  EXPECT_NE((first_failure<Small<LockFree>, TearsSubtract>("torn count, lock-free")), Failure::kNone);
+  EXPECT_NE((killed<Small<Mutexed>, TearsSubtract>()), Failure::kNone);
+  EXPECT_NE((killed<Small<LockFree>, TearsSubtract>()), Failure::kNone);
 }
 
 // The owner leaves and lets others go on pushing.
@@ -389,10 +353,10 @@ template <class A>
 using LooksAwayLockFree = LooksAwayList<LockFreeList<A>, A>;
 
 TEST(OwnerPages_Mutants, ExitWithoutCloseOrLastLook_PageLost) {
-  EXPECT_EQ(first_failure<Small<NeverClosesMutex>>("never closes, mutex"), Failure::kCheck);
-  EXPECT_EQ(first_failure<Small<NeverClosesLockFree>>("never closes, lock-free"), Failure::kCheck);
-  EXPECT_EQ(first_failure<Small<LooksAwayMutex>>("looks away, mutex"), Failure::kCheck);
-  EXPECT_EQ(first_failure<Small<LooksAwayLockFree>>("looks away, lock-free"), Failure::kCheck);
+  EXPECT_EQ(killed<Small<NeverClosesMutex>>(), Failure::kCheck);
+  EXPECT_EQ(killed<Small<NeverClosesLockFree>>(), Failure::kCheck);
+  EXPECT_EQ(killed<Small<LooksAwayMutex>>(), Failure::kCheck);
+  EXPECT_EQ(killed<Small<LooksAwayLockFree>>(), Failure::kCheck);
 }
 
 // The page map: two threads bring the first two pages of a leaf; both map a leaf, one of which is used.
@@ -429,7 +393,7 @@ void two_inserts(Execution& run) {
 }
 
 TEST(PageMap_Model, TwoThreadsBringALeafsFirstPages_BothAreIn) {
-  expect_ok(sim::explore({.name = "page_map/two inserts", .preemptions = 5, .stale = 2}, two_inserts<SimAtomics>));
+  sim::expect_all_ok("page_map", {{{.name = "two inserts", .preemptions = 5, .stale = 2}, two_inserts<SimAtomics>}});
 }
 
 // A read-modify-write in two halves.
@@ -438,7 +402,7 @@ struct BitsTorn : SimAtomics {
   using atomic = std::conditional_t<std::is_integral_v<T>, model::Torn<T, model::kOr>, sim::atomic<T>>;
 };
 TEST(PageMap_Mutants, StepsTorn_PageMissing) {
-  const Options options{.name = "page_map/torn", .preemptions = 3, .stale = 0, .print = false};
+  const sim::Options options{.name = "page_map/torn", .preemptions = 3, .stale = 0, .print = false};
   EXPECT_EQ(sim::explore(options, two_inserts<BitsTorn>).failure, Failure::kCheck);
   EXPECT_EQ(sim::explore(options, two_inserts<model::Tearing<model::kCompareExchange>>).failure, Failure::kCheck);
 }

@@ -136,9 +136,6 @@ TEST(Pools_Mutants, CpuStacksWithoutRestart_Killed) {
 }
 
 // A thief without its fences: the owner of an array does not learn of it, nor it of the owner's last steps.
-struct NoHeavyFence : SimAtomics {
-  static void heavy_fence() noexcept {}
-};
 TEST(Pools_Mutants, BestStealingWithoutHeavyFence_Killed) {
   EXPECT_NE((killed_on<pool::Best, NoHeavyFence>("best, stealing without heavy fence")), Failure::kNone);
 }

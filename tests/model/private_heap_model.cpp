@@ -10,8 +10,8 @@
 
 #include "freehold/heap/private_heap.hpp"
 #include "sim/sim_atomics.hpp"
-#include "tests/model/expect_ok.hpp"
 #include "tests/model/mutants.hpp"
+#include "tests/model/scenarios.hpp"
 
 namespace freehold {
 namespace {
@@ -22,11 +22,8 @@ using heap::PrivateHeapOrders;
 using heap::WhenLimited;
 using sim::Execution;
 using sim::Failure;
-using sim::Options;
-using sim::Result;
 using sim::SimAtomics;
-
-using OnCpus = SimAtomics;
+using sim::within;
 
 using Payload = SimAtomics::var<std::uint64_t>;
 
@@ -86,16 +83,6 @@ void use(void* block) {
   payload->store(payload->load() + 1);
 }
 
-Options bounds(const char* name, unsigned preemptions, unsigned stale, unsigned cpus = 0) {
-  // The lock has a model of its own: nobody spins here.
-  return {.name = name,
-          .cpus = cpus,
-          .preemptions = preemptions,
-          .stale = stale,
-          .executions = 20'000'000,
-          .decide = sim::Decide::kAlternative};
-}
-
 template <class H>
 void expect_empty(H& heap) {
   heap.check_invariants();
@@ -108,166 +95,123 @@ void expect_empty(H& heap) {
 void start_afresh() { std::memset(static_cast<void*>(&FewSlabs::memory()), 0, sizeof(FewSlabs::Memory)); }
 
 // Two threads that allocate and free, `threads` of them, each `blocks` at a time.
-template <class H>
-Result own_blocks(const Options& options, unsigned threads, unsigned blocks, bool warm) {
-  return sim::explore(options, [=](Execution& run) {
-    start_afresh();
-    H heap;
-    if (warm) heap.deallocate(heap.allocate(kBytes), kBytes);
-    for (unsigned t = 0; t < threads; ++t) {
-      run.spawn([&heap, blocks] {
-        void* held[4];
-        for (unsigned i = 0; i < blocks; ++i) {
-          held[i] = heap.allocate(kBytes);
-          SIM_CHECK(held[i] != nullptr);
-          use(held[i]);
-        }
-        for (unsigned i = 0; i < blocks; ++i) heap.deallocate(held[i], kBytes);
-      });
-    }
-    run.check([&] { expect_empty(heap); });
-  });
-}
-
-TEST(PrivateHeap_Model, FirstBlocksOfTwoThreads_OneCoreTwoShards) {
-  expect_ok(own_blocks<Heap<OnCpus>>(bounds("private_heap/first", 3, 2), 2, 1, false));
-}
-TEST(PrivateHeap_Model, TwoThreadsOnOneCpu_TheyMeetInAShard) {
-  expect_ok(own_blocks<Heap<OnCpus>>(bounds("private_heap/meet", 3, 1, 1), 2, 2, true));
-}
-TEST(PrivateHeap_Model, TwoThreadsThatMove_ChainsTravel) {
-  expect_ok(own_blocks<Heap<OnCpus>>(bounds("private_heap/move", 3, 0, 2), 2, 3, true));
+template <class H, unsigned kThreads, unsigned kBlocks, bool kWarm>
+void own_blocks(Execution& run) {
+  start_afresh();
+  H heap;
+  if (kWarm) heap.deallocate(heap.allocate(kBytes), kBytes);
+  for (unsigned t = 0; t < kThreads; ++t) {
+    run.spawn([&heap] {
+      void* held[4];
+      for (unsigned i = 0; i < kBlocks; ++i) {
+        held[i] = heap.allocate(kBytes);
+        SIM_CHECK(held[i] != nullptr);
+        use(held[i]);
+      }
+      for (unsigned i = 0; i < kBlocks; ++i) heap.deallocate(held[i], kBytes);
+    });
+  }
+  run.check([&] { expect_empty(heap); });
 }
 
 // One thread's blocks are freed by the other.
 template <class H>
-Result handed_over(const Options& options) {
-  return sim::explore(options, [](Execution& run) {
-    start_afresh();
-    H heap;
-    SimAtomics::atomic<void*> box{nullptr};
-    run.spawn([&] {
-      for (int i = 0; i < 2; ++i) {
-        void* const block = heap.allocate(kBytes);
-        use(block);
-        void* const unclaimed = box.exchange(block, std::memory_order_acq_rel);
-        if (unclaimed != nullptr) heap.deallocate(unclaimed, kBytes);
-      }
-    });
-    run.spawn([&] {
-      for (int i = 0; i < 2; ++i) {
-        void* const block = box.exchange(nullptr, std::memory_order_acq_rel);
-        if (block == nullptr) continue;
-        use(block);
-        heap.deallocate(block);
-      }
-    });
-    run.check([&] {
-      if (void* const last = box.load(std::memory_order_relaxed); last != nullptr) heap.deallocate(last, kBytes);
-      expect_empty(heap);
-    });
+void handed_over(Execution& run) {
+  start_afresh();
+  H heap;
+  SimAtomics::atomic<void*> box{nullptr};
+  run.spawn([&] {
+    for (int i = 0; i < 2; ++i) {
+      void* const block = heap.allocate(kBytes);
+      use(block);
+      void* const unclaimed = box.exchange(block, std::memory_order_acq_rel);
+      if (unclaimed != nullptr) heap.deallocate(unclaimed, kBytes);
+    }
   });
-}
-TEST(PrivateHeap_Model, BlocksFreedByTheOtherThreadOnMovingCpus_NoneLost) {
-  expect_ok(handed_over<Heap<OnCpus>>(bounds("private_heap/handed_over_moving", 3, 1, 2)));
-}
-TEST(PrivateHeap_Model, BlocksFreedByTheOtherThread_NoneLost) {
-  expect_ok(handed_over<Heap<OnCpus>>(bounds("private_heap/handed_over", 4, 2)));
+  run.spawn([&] {
+    for (int i = 0; i < 2; ++i) {
+      void* const block = box.exchange(nullptr, std::memory_order_acq_rel);
+      if (block == nullptr) continue;
+      use(block);
+      heap.deallocate(block);
+    }
+  });
+  run.check([&] {
+    if (void* const last = box.load(std::memory_order_relaxed); last != nullptr) heap.deallocate(last, kBytes);
+    expect_empty(heap);
+  });
 }
 
 // Room for three blocks and no more, two of which stay in use; both threads want the third, twice. Who waits gets it in the
 // end.
-template <class H>
-Result scarce(const Options& options, WhenLimited when) {
-  return sim::explore(options, [=](Execution& run) {
-    start_afresh();
-    HeapOptions heap_options;
-    heap_options.limit_bytes = 512;
-    unsigned live = 0;
-    {
-      H measure(heap_options);
-      while (measure.allocate(kBytes) != nullptr) ++live;
-    }
-    heap_options.when_limited = when;
-    H heap(heap_options);
-    std::array<void*, 8> kept{};
-    for (unsigned i = 0; i < live; ++i) kept[i] = heap.allocate(kBytes);
-    heap.deallocate(kept[--live]);
-    for (int t = 0; t < 2; ++t) {
-      run.spawn([&heap, when] {
-        void* const first = heap.allocate(kBytes);
-        SIM_CHECK(first != nullptr || when == WhenLimited::kFail);
-        if (first == nullptr) return;
-        use(first);
-        heap.deallocate(first, kBytes);
-        void* const second = heap.allocate(kBytes);
-        SIM_CHECK(second != nullptr || when == WhenLimited::kFail);
-        if (second == nullptr) return;
-        use(second);
-        heap.deallocate(second);
-      });
-    }
-    run.check([&] {
-      heap.check_invariants();
-      SIM_CHECK(heap.stats().live_objects == live);
-      void* const freed = heap.allocate(kBytes);  // it is found, wherever it is
-      SIM_CHECK(freed != nullptr);
-      heap.deallocate(freed, kBytes);
-      while (live > 0) heap.deallocate(kept[--live], kBytes);
-      expect_empty(heap);
+template <class H, WhenLimited kWhen>
+void scarce(Execution& run) {
+  start_afresh();
+  HeapOptions heap_options;
+  heap_options.limit_bytes = 512;
+  unsigned live = 0;
+  {
+    H measure(heap_options);
+    while (measure.allocate(kBytes) != nullptr) ++live;
+  }
+  heap_options.when_limited = kWhen;
+  H heap(heap_options);
+  std::array<void*, 8> kept{};
+  for (unsigned i = 0; i < live; ++i) kept[i] = heap.allocate(kBytes);
+  heap.deallocate(kept[--live]);
+  for (int t = 0; t < 2; ++t) {
+    run.spawn([&heap] {
+      void* const first = heap.allocate(kBytes);
+      SIM_CHECK(first != nullptr || kWhen == WhenLimited::kFail);
+      if (first == nullptr) return;
+      use(first);
+      heap.deallocate(first, kBytes);
+      void* const second = heap.allocate(kBytes);
+      SIM_CHECK(second != nullptr || kWhen == WhenLimited::kFail);
+      if (second == nullptr) return;
+      use(second);
+      heap.deallocate(second);
     });
+  }
+  run.check([&] {
+    heap.check_invariants();
+    SIM_CHECK(heap.stats().live_objects == live);
+    void* const freed = heap.allocate(kBytes);  // it is found, wherever it is
+    SIM_CHECK(freed != nullptr);
+    heap.deallocate(freed, kBytes);
+    while (live > 0) heap.deallocate(kept[--live], kBytes);
+    expect_empty(heap);
   });
-}
-TEST(PrivateHeap_Model, LimitReached_FailsOrFindsWhatIsFree) {
-  expect_ok(scarce<Heap<OnCpus>>(bounds("private_heap/limit", 2, 1), WhenLimited::kFail));
-}
-TEST(PrivateHeap_Model, LimitReached_WaitsAndIsWoken) {
-  expect_ok(scarce<Heap<OnCpus>>(bounds("private_heap/wait", 2, 1), WhenLimited::kWait));
 }
 
 // One thread looks at the whole heap, gives pages back, or holds it as before a fork, while the other works: in a shard that
 // is there already, or in one that it makes meanwhile.
-template <class H>
-Result looked_at(const Options& options, bool shard_is_made) {
-  return sim::explore(options, [=](Execution& run) {
-    start_afresh();
-    H heap;
-    void* const kept = heap.allocate(kBytes);  // in the shard of the first thread that is spawned
-    const auto work = [&] {
-      void* const block = heap.allocate(kBytes);
-      use(block);
-      heap.deallocate(block, kBytes);
-    };
-    const auto look = [&] {
-      heap.before_fork();
-      heap.after_fork();
-      const auto stats = heap.stats();
-      SIM_CHECK(stats.live_objects == 1 || stats.live_objects == 2);
-      heap.trim();
-    };
-    if (shard_is_made) run.spawn(work);
-    run.spawn(look);
-    if (!shard_is_made) run.spawn(work);
-    run.check([&] {
-      heap.deallocate(kept, kBytes);
-      expect_empty(heap);
-      heap.release_all();
-      heap.check_invariants();
-    });
+template <class H, bool kShardIsMade>
+void looked_at(Execution& run) {
+  start_afresh();
+  H heap;
+  void* const kept = heap.allocate(kBytes);  // in the shard of the first thread that is spawned
+  const auto work = [&] {
+    void* const block = heap.allocate(kBytes);
+    use(block);
+    heap.deallocate(block, kBytes);
+  };
+  const auto look = [&] {
+    heap.before_fork();
+    heap.after_fork();
+    const auto stats = heap.stats();
+    SIM_CHECK(stats.live_objects == 1 || stats.live_objects == 2);
+    heap.trim();
+  };
+  if (kShardIsMade) run.spawn(work);
+  run.spawn(look);
+  if (!kShardIsMade) run.spawn(work);
+  run.check([&] {
+    heap.deallocate(kept, kBytes);
+    expect_empty(heap);
+    heap.release_all();
+    heap.check_invariants();
   });
-}
-TEST(PrivateHeap_Model, LookedAtWhileUsed_WholeAndConsistent) {
-  expect_ok(looked_at<Heap<OnCpus>>(bounds("private_heap/looked_at", 3, 1), true));
-}
-TEST(PrivateHeap_Model, LookedAtWhileAShardIsMade_WholeAndConsistent) {
-  expect_ok(looked_at<Heap<OnCpus>>(bounds("private_heap/looked_at_made", 2, 1), false));
-}
-TEST(PrivateHeap_Model, ThreeThreads_Pct) {
-  Options options = bounds("private_heap/pct", 0, 2, 2);
-  options.strategy = sim::Strategy::kPct;
-  options.depth = 4;
-  options.executions = 20'000;
-  expect_ok(own_blocks<Heap<OnCpus>>(options, 3, 3, false));
 }
 
 // ---- owners of a shard ----
@@ -286,101 +230,105 @@ template <class A, class Orders = PrivateHeapOrders>
 using OwnedHeap = BasicPrivateHeap<A, Owned, FewSlabs, Unregistered, Orders>;
 
 // Each thread has one block at a time, `pairs` times; the shard's owner changes with who takes it.
-template <class H>
-Result one_at_a_time(const Options& options, unsigned threads, unsigned pairs) {
-  return sim::explore(options, [=](Execution& run) {
-    start_afresh();
-    H heap;
-    heap.deallocate(heap.allocate(kBytes), kBytes);
-    for (unsigned t = 0; t < threads; ++t) {
-      run.spawn([&heap, pairs] {
-        for (unsigned i = 0; i < pairs; ++i) {
-          void* const block = heap.allocate(kBytes);
-          SIM_CHECK(block != nullptr);
-          use(block);
-          heap.deallocate(block, kBytes);
-        }
-      });
-    }
-    run.check([&] { expect_empty(heap); });
-  });
+template <class H, unsigned kThreads, unsigned kPairs>
+void one_at_a_time(Execution& run) {
+  start_afresh();
+  H heap;
+  heap.deallocate(heap.allocate(kBytes), kBytes);
+  for (unsigned t = 0; t < kThreads; ++t) {
+    run.spawn([&heap] {
+      for (unsigned i = 0; i < kPairs; ++i) {
+        void* const block = heap.allocate(kBytes);
+        SIM_CHECK(block != nullptr);
+        use(block);
+        heap.deallocate(block, kBytes);
+      }
+    });
+  }
+  run.check([&] { expect_empty(heap); });
 }
-TEST(PrivateHeap_Model, OwnerAndAnotherThread_OneOfThemInTheShard) {
-  expect_ok(one_at_a_time<OwnedHeap<OnCpus>>(bounds("private_heap/owner", 3, 1), 2, 2));
+
+// ---- the shipped algorithm ----
+
+template <class H>
+sim::Scenarios scenarios() {
+  return {{within("first", 3, 2), own_blocks<H, 2, 1, false>},  // one core, two shards
+          {within("meet", 3, 1, 1), own_blocks<H, 2, 2, true>},    {within("looked_at", 3, 1), looked_at<H, true>},
+          {within("looked_at_made", 2, 1), looked_at<H, false>},   {within("move", 3, 0, 2), own_blocks<H, 2, 3, true>},
+          {within("handed_over_moving", 3, 1, 2), handed_over<H>}, {within("handed_over", 4, 2), handed_over<H>},
+          {within("limit", 2, 1), scarce<H, WhenLimited::kFail>},  {within("wait", 2, 1), scarce<H, WhenLimited::kWait>}};
+}
+template <class H>
+sim::Scenarios scenarios_of_owners() {
+  return {{within("owner", 3, 1), one_at_a_time<H, 2, 2>},
+          {within("owners", 3, 0), one_at_a_time<H, 2, 3>},
+          {within("owner_looked_at", 2, 2), looked_at<H, true>}};
+}
+
+TEST(PrivateHeap_Model, EveryScenario_NothingTwiceNothingLostNobodyWaits) {
+  sim::expect_all_ok("private_heap", scenarios<Heap<SimAtomics>>());
+}
+TEST(PrivateHeap_Model, OwnersOfAShard_OneThreadInItAndNoneStaysInside) {
+  sim::expect_all_ok("private_heap", scenarios_of_owners<OwnedHeap<SimAtomics>>());
+}
+TEST(PrivateHeap_Model, ThreeThreads_Pct) {
+  sim::expect_all_ok("private_heap",
+                     {{sim::at_random("pct", 2, 4, 20'000, 2), own_blocks<Heap<SimAtomics>, 3, 3, false>},
+                      {sim::at_random("owners_pct", 2, 5, 20'000), one_at_a_time<OwnedHeap<SimAtomics>, 3, 4>}});
 }
 // A kernel without membarrier: an owner could not be seen inside, so that there may be none.
-struct NoMembarrier : SimAtomics {
-  static bool may_fence_heavily() noexcept { return false; }
-  static void heavy_fence() noexcept {}
-};
 TEST(PrivateHeap_Model, WithoutMembarrier_NobodyOwnsAShard) {
-  expect_ok(one_at_a_time<OwnedHeap<NoMembarrier>>(bounds("private_heap/no_membarrier", 2, 1), 2, 2));
-}
-TEST(PrivateHeap_Model, OwnersOneAfterTheOther_NoneStaysInside) {
-  expect_ok(one_at_a_time<OwnedHeap<OnCpus>>(bounds("private_heap/owners", 3, 0), 2, 3));
-}
-TEST(PrivateHeap_Model, OwnerLookedAt_WholeAndConsistent) {
-  expect_ok(looked_at<OwnedHeap<OnCpus>>(bounds("private_heap/owner_looked_at", 2, 2), true));
-}
-TEST(PrivateHeap_Model, ThreeOwners_Pct) {
-  Options options = bounds("private_heap/owners_pct", 0, 2);
-  options.strategy = sim::Strategy::kPct;
-  options.depth = 5;
-  options.executions = 20'000;
-  expect_ok(one_at_a_time<OwnedHeap<OnCpus>>(options, 3, 4));
+  sim::expect_all_ok("private_heap", {{within("no_membarrier", 2, 1), one_at_a_time<OwnedHeap<model::NoMembarrier>, 2, 2>}});
 }
 
 // ---- mutants ----
 
 template <class H>
-bool anything_fails() {
-  return !own_blocks<H>(bounds("private_heap/mutant/first", 2, 1), 2, 1, false).ok() ||
-         !own_blocks<H>(bounds("private_heap/mutant/meet", 2, 1, 1), 2, 2, true).ok() ||
-         !looked_at<H>(bounds("private_heap/mutant/looked_at", 2, 1), true).ok();
+Failure killed() {
+  return sim::first_failure("private_heap", scenarios<H>(), 2);
+}
+template <class H>
+Failure killed_among_owners() {
+  return sim::first_failure("private_heap", scenarios_of_owners<H>(), 3);
 }
 
 FREEHOLD_WEAKER(RelaxedLock, PrivateHeapOrders, kLock, relaxed);
 FREEHOLD_WEAKER(RelaxedUnlock, PrivateHeapOrders, kUnlock, relaxed);
 FREEHOLD_WEAKER(RelaxedPublish, PrivateHeapOrders, kPublish, relaxed);
 FREEHOLD_WEAKER(RelaxedFind, PrivateHeapOrders, kFind, relaxed);
-TEST(PrivateHeap_Mutants, EveryOrderWeakened_IsSeen) {
-  EXPECT_TRUE((anything_fails<Heap<OnCpus, RelaxedLock>>()));
-  EXPECT_TRUE((anything_fails<Heap<OnCpus, RelaxedUnlock>>()));
-  EXPECT_TRUE((anything_fails<Heap<OnCpus, RelaxedPublish>>()));
-  EXPECT_TRUE((anything_fails<Heap<OnCpus, RelaxedFind>>()));
-}
-
-template <class H>
-bool owners_fail() {
-  return !one_at_a_time<H>(bounds("private_heap/mutant/owner", 2, 1), 2, 2).ok() ||
-         !one_at_a_time<H>(bounds("private_heap/mutant/owners", 3, 0), 2, 3).ok() ||
-         !looked_at<H>(bounds("private_heap/mutant/owner_looked_at", 2, 1), true).ok();
-}
 FREEHOLD_WEAKER(RelaxedLeave, PrivateHeapOrders, kLeave, relaxed);
 FREEHOLD_WEAKER(RelaxedLook, PrivateHeapOrders, kLook, relaxed);
 struct OneWordForAll : PrivateHeapOrders {
   static constexpr bool kWordForEach = false;
 };
+template <class Orders>
+using Ordered = Heap<SimAtomics, Orders>;
+template <class Orders>
+using OwnedOrdered = OwnedHeap<SimAtomics, Orders>;
+
+TEST(PrivateHeap_Mutants, EveryOrderWeakened_IsSeen) {
+  EXPECT_NE(killed<Ordered<RelaxedLock>>(), Failure::kNone);
+  EXPECT_NE(killed<Ordered<RelaxedUnlock>>(), Failure::kNone);
+  EXPECT_NE(killed<Ordered<RelaxedPublish>>(), Failure::kNone);
+  EXPECT_NE(killed<Ordered<RelaxedFind>>(), Failure::kNone);
+}
 // Without the light fence nothing would fail here: it binds the compiler, and the machine runs what is written.
-struct NoHeavyFence : OnCpus {
-  static void heavy_fence() noexcept {}
-};
 TEST(PrivateHeap_Mutants, OwnersOrdersAndFencesWeakened_AreSeen) {
-  EXPECT_TRUE((owners_fail<OwnedHeap<OnCpus, RelaxedLock>>()));
-  EXPECT_TRUE((owners_fail<OwnedHeap<OnCpus, RelaxedUnlock>>()));
-  EXPECT_TRUE((owners_fail<OwnedHeap<OnCpus, RelaxedLeave>>()));
-  EXPECT_TRUE((owners_fail<OwnedHeap<OnCpus, RelaxedLook>>()));
-  EXPECT_TRUE((owners_fail<OwnedHeap<OnCpus, OneWordForAll>>()));
-  EXPECT_TRUE((owners_fail<OwnedHeap<NoHeavyFence>>()));
+  EXPECT_NE(killed_among_owners<OwnedOrdered<RelaxedLock>>(), Failure::kNone);
+  EXPECT_NE(killed_among_owners<OwnedOrdered<RelaxedUnlock>>(), Failure::kNone);
+  EXPECT_NE(killed_among_owners<OwnedOrdered<RelaxedLeave>>(), Failure::kNone);
+  EXPECT_NE(killed_among_owners<OwnedOrdered<RelaxedLook>>(), Failure::kNone);
+  EXPECT_NE(killed_among_owners<OwnedOrdered<OneWordForAll>>(), Failure::kNone);
+  EXPECT_NE(killed_among_owners<OwnedHeap<model::NoHeavyFence>>(), Failure::kNone);
 }
 
 // Who gives memory back wakes nobody.
-struct SilentAtomics : OnCpus {
+struct SilentAtomics : SimAtomics {
   static void notify_all(atomic<std::uint32_t>&) noexcept {}
 };
 TEST(PrivateHeap_Mutants, NobodyIsWoken_Deadlock) {
-  const Result result = scarce<Heap<SilentAtomics>>(bounds("private_heap/mutant/silent", 2, 1), WhenLimited::kWait);
-  EXPECT_EQ(result.failure, Failure::kDeadlock) << result;
+  const sim::Scenarios waits = {{within("wait", 2, 1), scarce<Heap<SilentAtomics>, WhenLimited::kWait>}};
+  EXPECT_EQ(sim::first_failure("private_heap", waits, 2), Failure::kDeadlock);
 }
 
 }  // namespace

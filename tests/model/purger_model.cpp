@@ -7,15 +7,14 @@
 
 #include "freehold/alloc/purger_state.hpp"
 #include "sim/sim_atomics.hpp"
-#include "tests/model/expect_ok.hpp"
 #include "tests/model/mutants.hpp"
+#include "tests/model/scenarios.hpp"
 
 namespace freehold {
 namespace {
 
 using alloc::Due;
 using sim::Failure;
-using sim::Result;
 
 // Time passes whenever a thread waits for it.
 struct Atomics : sim::SimAtomics {
@@ -170,22 +169,15 @@ void two_end_it(sim::Execution& run) {
   run.check([&] { SIM_CHECK(joined[0] != joined[1]); });
 }
 
-TEST(Purger_Model, TwoThreadsFree_EverythingGoesBack) {
-  expect_ok(sim::explore({.name = "purger/frees", .preemptions = 2, .stale = 1}, frees_then_end<Shipped>));
+template <class Traits>
+sim::Scenarios scenarios() {
+  return {{{.name = "asleep", .preemptions = 4, .stale = 2}, free_beside_falling_asleep<Traits>},
+          {{.name = "cramped", .preemptions = 2}, gives_up<Traits>},
+          {{.name = "another", .preemptions = 2}, anothers_end<Traits>},
+          {{.name = "end", .preemptions = 3}, two_end_it<Traits>},
+          {{.name = "frees", .preemptions = 2}, frees_then_end<Traits>}};
 }
-TEST(Purger_Model, FreeBesideFallingAsleep_ItGoesBack) {
-  expect_ok(sim::explore({.name = "purger/asleep", .preemptions = 4, .stale = 2}, free_beside_falling_asleep<Shipped>));
-}
-TEST(Purger_Model, TwoEndIt_OneJoinsBothComeBack) {
-  expect_ok(sim::explore({.name = "purger/end", .preemptions = 3, .stale = 1}, two_end_it<Shipped>));
-}
-
-TEST(Purger_Model, GivesUp_TheNextStarterJoinsIt) {
-  expect_ok(sim::explore({.name = "purger/cramped", .preemptions = 2, .stale = 1}, gives_up<Shipped>));
-}
-TEST(Purger_Model, AnotherEndsIt_ItSeesWhatTheStarterWrote) {
-  expect_ok(sim::explore({.name = "purger/another", .preemptions = 2, .stale = 1}, anothers_end<Shipped>));
-}
+TEST(Purger_Model, EveryScenario_EverythingGoesBackAndNobodyWaits) { sim::expect_all_ok("purger", scenarios<Shipped>()); }
 
 // ---- mutants
 
@@ -198,21 +190,13 @@ FREEHOLD_WEAKER(StartedRelaxed, Shipped, kStarted, relaxed);
 FREEHOLD_WEAKER(SeesStartedRelaxed, Shipped, kSeeStarted, relaxed);
 FREEHOLD_WEAKER(TakesOverRelaxed, Shipped, kTakeOver, relaxed);
 
-template <class Mutant>
-void expect_killed(const char* name) {
-  const sim::Options options{.name = name, .preemptions = 3, .stale = 2};
-  const auto dies = [](const Result& result) { return result.failure != Failure::kNone; };
-  EXPECT_TRUE(dies(sim::explore(options, free_beside_falling_asleep<Mutant>)) ||
-              dies(sim::explore(options, gives_up<Mutant>)) || dies(sim::explore(options, anothers_end<Mutant>)))
-      << name;
-}
 TEST(Purger_Mutants, EachAlone_IsNoticed) {
-  expect_killed<AsksTheNoteRelaxed>("asks the note relaxed");
-  expect_killed<ClearsTheNoteRelaxed>("clears the note relaxed");
-  expect_killed<ClearsTheNoteLast>("clears the note last");
-  expect_killed<StartedRelaxed>("started relaxed");
-  expect_killed<SeesStartedRelaxed>("sees started relaxed");
-  expect_killed<TakesOverRelaxed>("takes over relaxed");
+  EXPECT_NE(sim::first_failure("purger", scenarios<AsksTheNoteRelaxed>(), 3), Failure::kNone);
+  EXPECT_NE(sim::first_failure("purger", scenarios<ClearsTheNoteRelaxed>(), 3), Failure::kNone);
+  EXPECT_NE(sim::first_failure("purger", scenarios<ClearsTheNoteLast>(), 3), Failure::kNone);
+  EXPECT_NE(sim::first_failure("purger", scenarios<StartedRelaxed>(), 3), Failure::kNone);
+  EXPECT_NE(sim::first_failure("purger", scenarios<SeesStartedRelaxed>(), 3), Failure::kNone);
+  EXPECT_NE(sim::first_failure("purger", scenarios<TakesOverRelaxed>(), 3), Failure::kNone);
 }
 
 }  // namespace

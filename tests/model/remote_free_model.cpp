@@ -5,21 +5,17 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <string>
-#include <type_traits>
 
 #include "freehold/thread_alloc/remote_free_list.hpp"
 #include "sim/sim_atomics.hpp"
-#include "tests/model/expect_ok.hpp"
 #include "tests/model/mutants.hpp"
+#include "tests/model/scenarios.hpp"
 
 namespace freehold::thread_alloc {
 namespace {
 
 using sim::Execution;
 using sim::Failure;
-using sim::Options;
-using sim::Result;
 using sim::SimAtomics;
 
 // A slot and what became of it.
@@ -134,75 +130,49 @@ void two_pushers_and_close(Execution& run) {
 }
 
 template <class List>
-class RemoteFreeList_Model : public testing::Test {
- public:
-  // The mutex spins, sleeps and wakes besides: three threads on it take the smallest bounds.
-  static Options options(const char* scenario, unsigned threads) {
-    return {.name = std::string("remote_free/") + (kMutex ? "mutex/" : "lock-free/") + scenario,
-            .preemptions = threads == 2 ? 5U
-                           : kMutex     ? 2U
-                                        : 4U,
-            .stale = threads == 2 || !kMutex ? 2U : 0U};
-  }
-  static constexpr bool kMutex = std::is_same_v<List, MutexPendingList<SimAtomics>>;
-};
-using Lists = testing::Types<MutexPendingList<SimAtomics>, LockFreeList<SimAtomics>>;
-TYPED_TEST_SUITE(RemoteFreeList_Model, Lists);
-
-TYPED_TEST(RemoteFreeList_Model, PushAndDrain_EverySlotTakenOnce) {
-  expect_ok(sim::explore(this->options("push, drain", 2), push_and_drain<TypeParam>));
+sim::Scenarios scenarios(unsigned preemptions_of_three, unsigned stale_of_three) {
+  return {
+      {{.name = "push, drain", .preemptions = 5, .stale = 2}, push_and_drain<List>},
+      {{.name = "2 push, drain", .preemptions = preemptions_of_three, .stale = stale_of_three}, two_pushers_and_drain<List>},
+      {{.name = "2 push, close", .preemptions = preemptions_of_three, .stale = stale_of_three},
+       two_pushers_and_close<List>}};
 }
-TYPED_TEST(RemoteFreeList_Model, TwoPushersAndDrain_EverySlotTakenOnce) {
-  expect_ok(sim::explore(this->options("2 push, drain", 3), two_pushers_and_drain<TypeParam>));
+TEST(RemoteFreeList_Model, LockFree_EverySlotTakenOnceOrRefused) {
+  sim::expect_all_ok("remote_free/lock-free", scenarios<LockFreeList<SimAtomics>>(4, 2));
 }
-TYPED_TEST(RemoteFreeList_Model, TwoPushersAndClose_TakenOnceOrRefused) {
-  expect_ok(sim::explore(this->options("2 push, close", 3), two_pushers_and_close<TypeParam>));
+// The mutex spins, sleeps and wakes besides: three threads on it take the smallest bounds.
+TEST(RemoteFreeList_Model, Mutex_EverySlotTakenOnceOrRefused) {
+  sim::expect_all_ok("remote_free/mutex", scenarios<MutexPendingList<SimAtomics>>(2, 0));
 }
 
-// Mutants. Each is run through all three scenarios; the first failure counts.
+// ---- mutants
+
 template <class List>
-Failure first_failure(const std::string& mutant) {
-  Options options{.name = "", .preemptions = 2, .stale = 0, .print = false};
-  for (void (*const scenario)(Execution&) :
-       {push_and_drain<List>, two_pushers_and_drain<List>, two_pushers_and_close<List>}) {
-    options.name += "remote_free/" + mutant + "/";
-    if (const Result result = sim::explore(options, scenario); result.failure != Failure::kNone) return result.failure;
-  }
-  return Failure::kNone;
+Failure killed() {
+  return sim::first_failure("remote_free", scenarios<List>(2, 0), 2);
 }
 
 // Of the lock-free list's orders.
-template <std::memory_order kOrder>
-struct PushWith : LockFreeListOrders {
-  static constexpr std::memory_order kPush = kOrder;
-};
-template <std::memory_order kOrder>
-struct SeeClosedWith : LockFreeListOrders {
-  static constexpr std::memory_order kSeeClosed = kOrder;
-};
-template <std::memory_order kOrder>
-struct TakeWith : LockFreeListOrders {
-  static constexpr std::memory_order kTake = kOrder;
-};
-template <std::memory_order kOrder>
-struct CloseWith : LockFreeListOrders {
-  static constexpr std::memory_order kClose = kOrder;
-};
+FREEHOLD_WEAKER(PushRelaxed, LockFreeListOrders, kPush, relaxed);
+FREEHOLD_WEAKER(SeeClosedRelaxed, LockFreeListOrders, kSeeClosed, relaxed);
+FREEHOLD_WEAKER(TakeRelaxed, LockFreeListOrders, kTake, relaxed);
+FREEHOLD_WEAKER(CloseAcquires, LockFreeListOrders, kClose, acquire);
+FREEHOLD_WEAKER(CloseReleases, LockFreeListOrders, kClose, release);
 template <class Orders>
 using Ordered = LockFreeList<SimAtomics, Orders>;
 
 TEST(RemoteFreeList_Mutants, LockFreeOrdersWeakened_Race) {
-  EXPECT_EQ(first_failure<Ordered<PushWith<std::memory_order_relaxed>>>("push relaxed"), Failure::kRace);
-  EXPECT_EQ(first_failure<Ordered<SeeClosedWith<std::memory_order_relaxed>>>("see closed relaxed"), Failure::kRace);
-  EXPECT_EQ(first_failure<Ordered<TakeWith<std::memory_order_relaxed>>>("take relaxed"), Failure::kRace);
-  EXPECT_EQ(first_failure<Ordered<CloseWith<std::memory_order_acquire>>>("close without release"), Failure::kRace);
-  EXPECT_EQ(first_failure<Ordered<CloseWith<std::memory_order_release>>>("close without acquire"), Failure::kRace);
+  EXPECT_EQ(killed<Ordered<PushRelaxed>>(), Failure::kRace);
+  EXPECT_EQ(killed<Ordered<SeeClosedRelaxed>>(), Failure::kRace);
+  EXPECT_EQ(killed<Ordered<TakeRelaxed>>(), Failure::kRace);
+  EXPECT_EQ(killed<Ordered<CloseAcquires>>(), Failure::kRace);
+  EXPECT_EQ(killed<Ordered<CloseReleases>>(), Failure::kRace);
 }
 
 // Of the lock-free list's steps: a read-modify-write in two halves.
 TEST(RemoteFreeList_Mutants, LockFreeStepsTorn_SlotLostOrTakenTwice) {
-  EXPECT_NE(first_failure<LockFreeList<model::Tearing<model::kExchange>>>("torn exchange"), Failure::kNone);
-  EXPECT_NE(first_failure<LockFreeList<model::Tearing<model::kCompareExchange>>>("torn compare-exchange"), Failure::kNone);
+  EXPECT_NE(killed<LockFreeList<model::Tearing<model::kExchange>>>(), Failure::kNone);
+  EXPECT_NE(killed<LockFreeList<model::Tearing<model::kCompareExchange>>>(), Failure::kNone);
 }
 
 // Of the mutex list: its lock.
@@ -217,9 +187,9 @@ struct NoLock {
 };
 
 TEST(RemoteFreeList_Mutants, MutexWeakenedOrAbsent_Race) {
-  EXPECT_EQ(first_failure<Locked<RelaxedTake>>("lock takes relaxed"), Failure::kRace);
-  EXPECT_EQ(first_failure<Locked<RelaxedGive>>("lock gives relaxed"), Failure::kRace);
-  EXPECT_EQ((first_failure<MutexPendingList<SimAtomics, NoLock>>("no lock")), Failure::kRace);
+  EXPECT_EQ(killed<Locked<RelaxedTake>>(), Failure::kRace);
+  EXPECT_EQ(killed<Locked<RelaxedGive>>(), Failure::kRace);
+  EXPECT_EQ((killed<MutexPendingList<SimAtomics, NoLock>>()), Failure::kRace);
 }
 
 // Of the mutex list's steps: a list that forgets to close, or to take before it closes.
@@ -235,8 +205,8 @@ struct ClosesUnlooked : MutexPendingList<SimAtomics> {
 };
 
 TEST(RemoteFreeList_Mutants, MutexListClosesWrongly_SlotLost) {
-  EXPECT_NE(first_failure<NeverCloses>("never closes"), Failure::kNone);
-  EXPECT_NE(first_failure<ClosesUnlooked>("closes in two steps"), Failure::kNone);
+  EXPECT_NE(killed<NeverCloses>(), Failure::kNone);
+  EXPECT_NE(killed<ClosesUnlooked>(), Failure::kNone);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 
 #include "freehold/alloc/core.hpp"
 #include "tests/model/mutants.hpp"
+#include "tests/model/scenarios.hpp"
 #include "tests/model/tiny_arena.hpp"
 
 namespace freehold {
@@ -21,8 +22,6 @@ using model::Faithful;
 using model::kChunk;
 using model::OneWord;
 using sim::Failure;
-using sim::Options;
-using sim::Result;
 
 struct StoppedClock {
   static std::uint64_t now() noexcept { return 1000; }
@@ -114,142 +113,117 @@ class World {
 // ---- scenarios
 
 template <class Traits>
-Result pair_against_reclaim(Options options) {
-  options.name += "pair/reclaim";
-  return sim::explore(options, [](sim::Execution& run) {
-    World<Traits> world;
-    auto* const owner = world.attach();
-    world.free(owner, world.allocate(owner, 1, 6), 1, 6);
-    run.spawn([&] {
-      void* const mine = world.allocate(owner, 2, 0);
-      world.free(owner, mine, 2, 0);
-    });
-    run.spawn([&] { world.core().relief().reclaim_all_runs(nullptr); });
-    run.check([&] {
-      world.core().detach(owner);
-      world.check_at_rest();
-    });
+void pair_against_reclaim(sim::Execution& run) {
+  World<Traits> world;
+  auto* const owner = world.attach();
+  world.free(owner, world.allocate(owner, 1, 6), 1, 6);
+  run.spawn([&] {
+    void* const mine = world.allocate(owner, 2, 0);
+    world.free(owner, mine, 2, 0);
+  });
+  run.spawn([&] { world.core().relief().reclaim_all_runs(nullptr); });
+  run.check([&] {
+    world.core().detach(owner);
+    world.check_at_rest();
   });
 }
 
 // What the reclaimer has left is what the owner finds, and the other way round.
 template <class Traits>
-Result reclaim_against_two(Options options) {
-  options.name += "reclaim/two";
-  return sim::explore(options, [](sim::Execution& run) {
-    World<Traits> world;
-    auto* const owner = world.attach();
-    world.free(owner, world.allocate(owner, 1, 6), 1, 6);
-    void* mine = nullptr;
-    void* others = nullptr;
-    run.spawn([&] { mine = world.allocate(owner, 2, 0); });
-    run.spawn([&] {
-      world.core().relief().reclaim_all_runs(nullptr);
-      others = world.allocate(nullptr, 2, 1);
-    });
-    run.check([&] {
-      world.free(owner, mine, 2, 0);
-      world.free(nullptr, others, 2, 1);
-      world.core().detach(owner);
-      world.check_at_rest();
-    });
+void reclaim_against_two(sim::Execution& run) {
+  World<Traits> world;
+  auto* const owner = world.attach();
+  world.free(owner, world.allocate(owner, 1, 6), 1, 6);
+  void* mine = nullptr;
+  void* others = nullptr;
+  run.spawn([&] { mine = world.allocate(owner, 2, 0); });
+  run.spawn([&] {
+    world.core().relief().reclaim_all_runs(nullptr);
+    others = world.allocate(nullptr, 2, 1);
+  });
+  run.check([&] {
+    world.free(owner, mine, 2, 0);
+    world.free(nullptr, others, 2, 1);
+    world.core().detach(owner);
+    world.check_at_rest();
   });
 }
 
 template <class Traits>
-Result exit_against_reclaim(Options options) {
-  options.name += "exit/reclaim";
-  return sim::explore(options, [](sim::Execution& run) {
-    World<Traits> world;
-    auto* const owner = world.attach();
-    void* const kept = world.allocate(owner, 1, 0);
-    run.spawn([&] {
-      world.free(owner, kept, 1, 0);
-      world.core().detach(owner);
-    });
-    run.spawn([&] { world.core().relief().reclaim_all_runs(nullptr); });
-    run.check([&] { world.check_at_rest(); });
+void exit_against_reclaim(sim::Execution& run) {
+  World<Traits> world;
+  auto* const owner = world.attach();
+  void* const kept = world.allocate(owner, 1, 0);
+  run.spawn([&] {
+    world.free(owner, kept, 1, 0);
+    world.core().detach(owner);
   });
+  run.spawn([&] { world.core().relief().reclaim_all_runs(nullptr); });
+  run.check([&] { world.check_at_rest(); });
 }
 
 // Another thread frees into the chunk from which the owner takes what is missing.
 template <class Traits>
-Result foreign_free_against_reserve(Options options) {
-  options.name += "foreign/reserve";
-  return sim::explore(options, [](sim::Execution& run) {
-    World<Traits> world;
-    auto* const owner = world.attach();
-    void* const low = world.allocate(owner, 2, 0);
-    void* const high = world.allocate(owner, 2, 0);
-    world.hand_over(low, 2, 0, 1);
-    void* next = nullptr;
-    run.spawn([&] {
-      world.free(owner, high, 2, 0);
-      next = world.allocate(owner, 3, 0);
-    });
-    run.spawn([&] { world.free(nullptr, low, 2, 1); });
-    run.check([&] {
-      world.free(owner, next, 3, 0);
-      world.core().detach(owner);
-      world.check_at_rest();
-    });
+void foreign_free_against_reserve(sim::Execution& run) {
+  World<Traits> world;
+  auto* const owner = world.attach();
+  void* const low = world.allocate(owner, 2, 0);
+  void* const high = world.allocate(owner, 2, 0);
+  world.hand_over(low, 2, 0, 1);
+  void* next = nullptr;
+  run.spawn([&] {
+    world.free(owner, high, 2, 0);
+    next = world.allocate(owner, 3, 0);
+  });
+  run.spawn([&] { world.free(nullptr, low, 2, 1); });
+  run.check([&] {
+    world.free(owner, next, 3, 0);
+    world.core().detach(owner);
+    world.check_at_rest();
   });
 }
 
 // A purger that goes to sleep has seen what was freed, or the note of it stands.
 template <class Traits>
-Result free_against_purger(Options options) {
-  options.name += "free/purger";
-  return sim::explore(options, [](sim::Execution& run) {
-    World<Traits> world;
-    auto* const owner = world.attach();
-    void* const freed = world.allocate(owner, 1, 0);
-    owner->runs_use.store(alloc::RunsUse::kNone, std::memory_order_relaxed);  // as if it had been looked at
-    Due due = Due::kNow;
-    run.spawn([&] { world.free(owner, freed, 1, 0); });
-    run.spawn([&] { due = world.core().relief().purge_idle(); });
-    run.check([&] {
-      SIM_CHECK(due != Due::kNothing || world.core().arena().due().something());
-      world.core().detach(owner);
-      world.check_at_rest();
-    });
+void free_against_purger(sim::Execution& run) {
+  World<Traits> world;
+  auto* const owner = world.attach();
+  void* const freed = world.allocate(owner, 1, 0);
+  owner->runs_use.store(alloc::RunsUse::kNone, std::memory_order_relaxed);  // as if it had been looked at
+  Due due = Due::kNow;
+  run.spawn([&] { world.free(owner, freed, 1, 0); });
+  run.spawn([&] { due = world.core().relief().purge_idle(); });
+  run.check([&] {
+    SIM_CHECK(due != Due::kNothing || world.core().arena().due().something());
+    world.core().detach(owner);
+    world.check_at_rest();
   });
 }
 
 // ---- the shipped algorithm
 
-Options options_for(unsigned preemptions, unsigned stale) {
-  return {.name = "run_cache/", .preemptions = preemptions, .stale = stale, .decide = sim::Decide::kAlternative};
-}
-
 template <class Traits>
-auto scenarios() {
-  return std::vector<Result (*)(Options)>{&pair_against_reclaim<Traits>, &reclaim_against_two<Traits>,
-                                          &exit_against_reclaim<Traits>, &foreign_free_against_reserve<Traits>,
-                                          &free_against_purger<Traits>};
+sim::Scenarios scenarios() {
+  return {{sim::within("pair/reclaim", 3, 1), pair_against_reclaim<Traits>},
+          {sim::within("reclaim/two", 3, 1), reclaim_against_two<Traits>},
+          {sim::within("exit/reclaim", 3, 1), exit_against_reclaim<Traits>},
+          {sim::within("foreign/reserve", 3, 1), foreign_free_against_reserve<Traits>},
+          {sim::within("free/purger", 3, 1), free_against_purger<Traits>}};
 }
 
 TEST(RunCache_Model, EveryScenario_NothingTwiceNothingLostNothingForgotten) {
-  for (auto* scenario : scenarios<Faithful>()) {
-    const Result result = scenario(options_for(3, 1));
-    EXPECT_TRUE(result.ok()) << result;
-  }
+  sim::expect_all_ok("run_cache", scenarios<Faithful>());
 }
 
 // ---- mutants
 
 template <class Traits>
 Failure killed() {
-  Options options = options_for(2, 1);
-  options.name = "run_cache/mutant/";
-  options.print = false;
-  for (auto* scenario : scenarios<Traits>())
-    if (const Result r = scenario(options); !r.ok()) return r.failure;
-  return Failure::kNone;
+  return sim::first_failure("run_cache", scenarios<Traits>(), 2);
 }
 
 template <class O>
-struct Ordered : Faithful {
+struct RunsOrdered : Faithful {
   using RunOrders = O;
 };
 // kNoteUse and kLookForUse have no mutants: the note's own orders, seq_cst, show the simulator what came before it.
@@ -263,8 +237,8 @@ struct NoHeavyFence : Faithful {
 };
 
 TEST(RunCache_Mutants, EachAlone_IsNoticed) {
-  EXPECT_NE(killed<Ordered<AskClosedRelaxed>>(), Failure::kNone);
-  EXPECT_NE(killed<Ordered<OpenRelaxed>>(), Failure::kNone);
+  EXPECT_NE(killed<RunsOrdered<AskClosedRelaxed>>(), Failure::kNone);
+  EXPECT_NE(killed<RunsOrdered<OpenRelaxed>>(), Failure::kNone);
   EXPECT_NE(killed<NoHeavyFence>(), Failure::kNone);
   EXPECT_NE(killed<Unmarked>(), Failure::kNone);
 }

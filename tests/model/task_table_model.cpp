@@ -6,6 +6,7 @@
 
 #include <optional>
 
+#include "tests/model/mutants.hpp"
 #include "tests/model/task_table_world.hpp"
 
 namespace freehold::process {
@@ -386,12 +387,8 @@ struct Blind : SimAtomics {
     }
   };
 };
-struct WeakReadWakes : TaskTableOrders {
-  static constexpr std::memory_order kReadWakes = std::memory_order_relaxed;
-};
-struct WeakAddWake : TaskTableOrders {
-  static constexpr std::memory_order kAddWake = std::memory_order_relaxed;
-};
+FREEHOLD_WEAKER(WeakReadWakes, TaskTableOrders, kReadWakes, relaxed);
+FREEHOLD_WEAKER(WeakAddWake, TaskTableOrders, kAddWake, relaxed);
 
 template <class A>
 sim::Failure mutant(std::uint32_t mortal, const Cast& cast = {}) {

@@ -5,6 +5,7 @@
 
 #include <optional>
 
+#include "tests/model/mutants.hpp"
 #include "tests/model/task_table_world.hpp"
 
 namespace freehold::process {
@@ -157,34 +158,15 @@ Result closing() {
 TEST(TaskTable_Model, Closed_SleepingWorkerEnds) { expect_ok(closing()); }
 
 // Mutants of the orders: each one step weaker, and the scenarios that notice it.
-using Order = std::memory_order;
-struct WeakAcquire : TaskTableOrders {
-  static constexpr Order kAcquire = std::memory_order_relaxed;
-};
-struct WeakRelease : TaskTableOrders {
-  static constexpr Order kRelease = std::memory_order_relaxed;
-};
-struct WeakSetBit : TaskTableOrders {
-  static constexpr Order kSetBit = std::memory_order_acq_rel;
-};
-struct WeakReadSleepers : TaskTableOrders {
-  static constexpr Order kReadSleepers = std::memory_order_acquire;
-};
-struct WeakSetSleeping : TaskTableOrders {
-  static constexpr Order kSetSleeping = std::memory_order_release;
-};
-struct WeakRecheck : TaskTableOrders {
-  static constexpr Order kRecheck = std::memory_order_acquire;
-};
-struct WeakClearBit : TaskTableOrders {
-  static constexpr Order kClearBit = std::memory_order_relaxed;
-};
-struct WeakReadWakes : TaskTableOrders {
-  static constexpr Order kReadWakes = std::memory_order_relaxed;
-};
-struct WeakAddWake : TaskTableOrders {
-  static constexpr Order kAddWake = std::memory_order_relaxed;
-};
+FREEHOLD_WEAKER(WeakAcquire, TaskTableOrders, kAcquire, relaxed);
+FREEHOLD_WEAKER(WeakRelease, TaskTableOrders, kRelease, relaxed);
+FREEHOLD_WEAKER(WeakSetBit, TaskTableOrders, kSetBit, acq_rel);
+FREEHOLD_WEAKER(WeakReadSleepers, TaskTableOrders, kReadSleepers, acquire);
+FREEHOLD_WEAKER(WeakSetSleeping, TaskTableOrders, kSetSleeping, release);
+FREEHOLD_WEAKER(WeakRecheck, TaskTableOrders, kRecheck, acquire);
+FREEHOLD_WEAKER(WeakClearBit, TaskTableOrders, kClearBit, relaxed);
+FREEHOLD_WEAKER(WeakReadWakes, TaskTableOrders, kReadWakes, relaxed);
+FREEHOLD_WEAKER(WeakAddWake, TaskTableOrders, kAddWake, relaxed);
 TEST(TaskTable_Mutants, WeakWords_Race) {
   EXPECT_EQ((handed_over<SimAtomics, WeakAcquire>().failure), sim::Failure::kRace);
   EXPECT_EQ((handed_over<SimAtomics, WeakRelease>().failure), sim::Failure::kRace);

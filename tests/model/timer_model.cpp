@@ -7,10 +7,9 @@
 #include <gtest/gtest.h>
 
 #include <optional>
-#include <string>
 
-#include "tests/model/expect_ok.hpp"
 #include "tests/model/mutants.hpp"
+#include "tests/model/scenarios.hpp"
 #include "tests/model/timer_ledger.hpp"
 
 namespace freehold::model {
@@ -18,7 +17,6 @@ namespace {
 
 using sim::Execution;
 using sim::Failure;
-using sim::Result;
 using sim::SimAtomics;
 
 // One scenario of each kind of meeting.
@@ -277,57 +275,38 @@ struct Scenarios {
     });
   }
 
-  struct Named {
-    const char* name;
-    void (*scenario)(Execution&);
-    unsigned preemptions, stale;
-  };
-  static constexpr Named kAll[] = {
-      {"cancel while due", cancel_while_due, 5, 2},
-      {"two cancel", two_cancel, 3, 1},
-      {"postpone while due", postpone_while_due, 4, 2},
-      {"set while moved on", set_while_moved<false, false>, 4, 2},
-      {"set while forgotten", set_while_moved<true, false>, 4, 2},
-      {"set while looked at", set_while_moved<false, true>, 4, 2},
-      {"set while looked at and forgotten", set_while_moved<true, true>, 4, 2},
-      {"expiry while the node is used again", expiry_while_reused, 3, 3},
-      {"expiry while set", expiry_while_set, 3, 2},
-      {"set sooner", set_sooner, 4, 2},
-      {"set in place", set_in_place, 4, 2},
-      {"set against set", set_against_set, 3, 1},
-      {"set against cancel", set_against_cancel, 3, 1},
-      {"tell of two", tell_of_two, 3, 1},
-      {"tell again", tell_again, 3, 2},
-      {"destroy while set and due", destroy_while_set_and_due, 3, 1},
-      {"stale handle", stale_handle, 4, 2},
-      {"destroy twice", destroy_twice, 3, 1},
+  inline static const sim::Scenarios kAll = {
+      {{.name = "cancel while due", .preemptions = 5, .stale = 2}, cancel_while_due},
+      {{.name = "two cancel", .preemptions = 3, .stale = 1}, two_cancel},
+      {{.name = "postpone while due", .preemptions = 4, .stale = 2}, postpone_while_due},
+      {{.name = "set while moved on", .preemptions = 4, .stale = 2}, set_while_moved<false, false>},
+      {{.name = "set while forgotten", .preemptions = 4, .stale = 2}, set_while_moved<true, false>},
+      {{.name = "set while looked at", .preemptions = 4, .stale = 2}, set_while_moved<false, true>},
+      {{.name = "set while looked at and forgotten", .preemptions = 4, .stale = 2}, set_while_moved<true, true>},
+      {{.name = "expiry while the node is used again", .preemptions = 3, .stale = 3}, expiry_while_reused},
+      {{.name = "expiry while set", .preemptions = 3, .stale = 2}, expiry_while_set},
+      {{.name = "set sooner", .preemptions = 4, .stale = 2}, set_sooner},
+      {{.name = "set in place", .preemptions = 4, .stale = 2}, set_in_place},
+      {{.name = "set against set", .preemptions = 3, .stale = 1}, set_against_set},
+      {{.name = "set against cancel", .preemptions = 3, .stale = 1}, set_against_cancel},
+      {{.name = "tell of two", .preemptions = 3, .stale = 1}, tell_of_two},
+      {{.name = "tell again", .preemptions = 3, .stale = 2}, tell_again},
+      {{.name = "destroy while set and due", .preemptions = 3, .stale = 1}, destroy_while_set_and_due},
+      {{.name = "stale handle", .preemptions = 4, .stale = 2}, stale_handle},
+      {{.name = "destroy twice", .preemptions = 3, .stale = 1}, destroy_twice},
   };
 };
 
-using Shipped = Scenarios<SimAtomics, timer::WheelOrders>;
-
-class TimerWheel_Model : public testing::TestWithParam<std::size_t> {};
-
-TEST_P(TimerWheel_Model, AnyThreads_EveryArmingEndsOnce) {
-  const Shipped::Named& named = Shipped::kAll[GetParam()];
-  sim::expect_ok(sim::explore(
-      {.name = std::string("timer/") + named.name, .preemptions = named.preemptions, .stale = named.stale}, named.scenario));
+TEST(TimerWheel_Model, AnyThreads_EveryArmingEndsOnce) {
+  sim::expect_all_ok("timer", Scenarios<SimAtomics, timer::WheelOrders>::kAll);
 }
-INSTANTIATE_TEST_SUITE_P(All, TimerWheel_Model, testing::Range(std::size_t{0}, std::size(Shipped::kAll)));
 
 // ---- mutants: one of the scenarios must fail, as often as not a race or a violated check.
 
 template <class A, class Orders>
-std::string killed_by() {
-  for (const auto& named : Scenarios<A, Orders>::kAll) {
-    const Result result = sim::explore({.name = std::string("timer mutant/") + named.name,
-                                        .preemptions = named.preemptions,
-                                        .stale = named.stale,
-                                        .print = false},
-                                       named.scenario);
-    if (result.failure != Failure::kNone) return named.name + (": " + result.message.substr(0, result.message.find(',')));
-  }
-  return "";
+bool is_noticed() {
+  constexpr unsigned kMostPreemptions = 5;
+  return sim::first_failure("timer", Scenarios<A, Orders>::kAll, kMostPreemptions) != Failure::kNone;
 }
 
 FREEHOLD_WEAKER(RelaxedLook, timer::WheelOrders, kLook, relaxed);
@@ -344,11 +323,7 @@ class TimerWheel_WeakenedOrders : public testing::Test {};
 using Weakened = testing::Types<RelaxedLook, RelaxedArm, RelaxedOwnerLook, RelaxedSettle, RelaxedWriteDue, RelaxedReadDue,
                                 RelaxedTell, RelaxedTake>;
 TYPED_TEST_SUITE(TimerWheel_WeakenedOrders, Weakened);
-TYPED_TEST(TimerWheel_WeakenedOrders, OneOrder_IsNoticed) {
-  const std::string scenario = killed_by<SimAtomics, TypeParam>();
-  EXPECT_NE(scenario, "");
-  std::printf("killed by: %s\n", scenario.c_str());
-}
+TYPED_TEST(TimerWheel_WeakenedOrders, OneOrder_IsNoticed) { EXPECT_TRUE((is_noticed<SimAtomics, TypeParam>())); }
 
 // The protocol is mutated underneath: a timer's word is the one that is changed by compare-exchange.
 template <class T, std::uint64_t kKept>
@@ -388,11 +363,7 @@ template <class A>
 class TimerWheel_Mutants : public testing::Test {};
 using Mutants = testing::Types<NoVersions, NoCancelMark, NoHold, NoToldMark, TornWord, TornTell>;
 TYPED_TEST_SUITE(TimerWheel_Mutants, Mutants);
-TYPED_TEST(TimerWheel_Mutants, OneStep_IsNoticed) {
-  const std::string scenario = killed_by<TypeParam, timer::WheelOrders>();
-  EXPECT_NE(scenario, "");
-  std::printf("killed by: %s\n", scenario.c_str());
-}
+TYPED_TEST(TimerWheel_Mutants, OneStep_IsNoticed) { EXPECT_TRUE((is_noticed<TypeParam, timer::WheelOrders>())); }
 
 }  // namespace
 }  // namespace freehold::model

@@ -137,7 +137,11 @@ struct TinyPages {
 };
 static_assert(os::PageSource<TinyPages<OneWord>>);
 
-// Mutants of the machine underneath.
+// Mutants: other orders of the slots' words, and of the machine underneath.
+template <class O>
+struct Ordered : Faithful {
+  using Orders = O;
+};
 template <template <class> class Atomic>
 struct On : Faithful {
   struct Atomics : sim::SimAtomics {

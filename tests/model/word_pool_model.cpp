@@ -5,19 +5,14 @@
 // Oracle: word_pool_world.hpp's stamps.
 #include <gtest/gtest.h>
 
-#include <string>
-#include <vector>
-
-#include "tests/model/expect_ok.hpp"
 #include "tests/model/mutants.hpp"
+#include "tests/model/scenarios.hpp"
 #include "tests/model/word_pool_world.hpp"
 
 namespace freehold::model {
 namespace {
 
 using sim::Failure;
-using sim::Options;
-using sim::Result;
 using Faithful = FaithfulWordPool;
 
 // Each scenario is a template over the traits, so that the mutants run it, too.
@@ -299,55 +294,41 @@ struct Scenarios {
     run.check([&] { world.check_at_rest({kept[0], kept[1], kept[2], kept[3]}); });
   }
 
-  struct Named {
-    const char* name;
-    void (*scenario)(sim::Execution&);
-    unsigned preemptions;  // as good as all interleavings of two threads, of three fewer
-  };
-  static constexpr Named kAll[] = {
-      {"refill/drain", refill_against_drain, 5},
-      {"drain/stale", drain_against_stale_summaries, 5},
-      {"drain/levels", drain_against_search_in_two_levels, 5},
-      {"part/whole", parts_against_wholes, 5},
-      {"drain/take_all", drain_against_take_all, 5},
-      {"refill/moves", refill_against_two_moves, 5},
-      {"take_all/take_all", take_all_against_take_all, 5},
-      {"purge/refill/drain", purge_against_refill_and_drain, 4},
-      {"three", three_threads, 4},
-      {"drain/take_all/refill", drain_against_take_all_and_refill, 4},
-      {"late", late_announcement<false>, 5},
-      {"late/search", late_announcement<true>, 4},
-      {"refill/move/refill", refills_against_move, 4},
-      {"stripes0", refills_in_stripes<0>, 5},
-      {"stripes2", refills_in_stripes<2>, 5},
-      {"take_over", take_over, 4},
+  // With as many preemptions as are as good as all interleavings of two threads, of three fewer.
+  inline static const sim::Scenarios kAll = {
+      {{.name = "refill/drain", .preemptions = 5, .stale = 2}, refill_against_drain},
+      {{.name = "drain/stale", .preemptions = 5, .stale = 2}, drain_against_stale_summaries},
+      {{.name = "drain/levels", .preemptions = 5, .stale = 2}, drain_against_search_in_two_levels},
+      {{.name = "part/whole", .preemptions = 5, .stale = 2}, parts_against_wholes},
+      {{.name = "drain/take_all", .preemptions = 5, .stale = 2}, drain_against_take_all},
+      {{.name = "refill/moves", .preemptions = 5, .stale = 2}, refill_against_two_moves},
+      {{.name = "take_all/take_all", .preemptions = 5, .stale = 2}, take_all_against_take_all},
+      {{.name = "purge/refill/drain", .preemptions = 4, .stale = 2}, purge_against_refill_and_drain},
+      {{.name = "three", .preemptions = 4, .stale = 2}, three_threads},
+      {{.name = "drain/take_all/refill", .preemptions = 4, .stale = 2}, drain_against_take_all_and_refill},
+      {{.name = "late", .preemptions = 5, .stale = 2}, late_announcement<false>},
+      {{.name = "late/search", .preemptions = 4, .stale = 2}, late_announcement<true>},
+      {{.name = "refill/move/refill", .preemptions = 4, .stale = 2}, refills_against_move},
+      {{.name = "stripes0", .preemptions = 5, .stale = 2}, refills_in_stripes<0>},
+      {{.name = "stripes2", .preemptions = 5, .stale = 2}, refills_in_stripes<2>},
+      {{.name = "take_over", .preemptions = 4, .stale = 2}, take_over},
   };
 };
 
 // ---- the shipped algorithm
 
-TEST(WordPool_Model, EveryScenario_NothingTwiceNothingLost) {
-  for (const auto& [name, scenario, preemptions] : Scenarios<Faithful>::kAll)
-    sim::expect_ok(
-        sim::explore({.name = std::string("word_pool/") + name, .preemptions = preemptions, .stale = 2}, scenario));
-}
+TEST(WordPool_Model, EveryScenario_NothingTwiceNothingLost) { sim::expect_all_ok("word_pool", Scenarios<Faithful>::kAll); }
 TEST(WordPool_Model, EverythingAtOnce_Pct_NothingTwiceNothingLost) {
-  sim::expect_ok(sim::explore(
-      {.name = "word_pool/everything", .strategy = sim::Strategy::kPct, .stale = 2, .depth = 5, .executions = 100'000},
-      Scenarios<Faithful>::everything));
+  sim::expect_all_ok(
+      "word_pool", {{{.name = "everything", .strategy = sim::Strategy::kPct, .stale = 2, .depth = 5, .executions = 100'000},
+                     Scenarios<Faithful>::everything}});
 }
 
 // ---- mutants
 
-// What the first of the scenarios to notice says; kNone if the mutant survives them all.
 template <class Traits>
 Failure killed() {
-  for (const auto& [name, scenario, preemptions] : Scenarios<Traits>::kAll) {
-    const Options options{
-        .name = std::string("word_pool/mutant/") + name, .preemptions = preemptions - 1, .stale = 2, .print = false};
-    if (const Result r = sim::explore(options, scenario); !r.ok()) return r.failure;
-  }
-  return Failure::kNone;
+  return sim::first_failure("word_pool", Scenarios<Traits>::kAll, 3);
 }
 
 // Each order by itself, one step weaker where there is one.
