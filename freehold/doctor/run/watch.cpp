@@ -102,6 +102,10 @@ void Watch::add_times(int task, const std::string& folder) {
   last = now;
 }
 
-void Watch::add_files(pid_t pid) { files_.merge(live::files_of(live::code_mappings(live::maps_of(pid)))); }
+// A process that ends while it is read shows the lower addresses alone: its C library, and not what was preloaded before.
+void Watch::add_files(pid_t pid) {
+  const std::string maps = live::maps_of(pid);
+  if (!live::maps_of(pid).empty()) files_.merge(live::files_of(live::code_mappings(maps)));
+}
 
 }  // namespace freehold::doctor
