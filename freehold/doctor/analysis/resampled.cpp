@@ -15,6 +15,7 @@ constexpr std::size_t kEnoughUndisturbed = 2;  // trials of a cell: the disturbe
 constexpr double kLeastLeft = 0.02;            // of the time: a trial that had its CPUs for less says nothing exact
 constexpr double kLeastSpread = 0.01;
 constexpr double kUnknownSpread = 0.08;  // assumed where nothing was tried twice
+constexpr double kLeastCpu_s = 1e-6;
 // From the median of absolute deviations to a standard deviation, for what is normally distributed.
 constexpr double kDeviations = 1.4826;
 
@@ -162,13 +163,18 @@ Experiment without_disturbed(Experiment experiment) {
 }
 
 Resampled::Resampled(const Experiment& experiment) : experiment_(experiment) {
-  std::vector<std::vector<double>> costs;
+  std::vector<std::vector<double>> costs, busy;
   for (const Cell& cell : experiment.cells) {
     std::vector<double>& of_cell = costs.emplace_back();
-    for (const Trial& trial : cell.trials) of_cell.push_back(cost_without_others(trial, cell.setting.width(), std::nullopt));
+    std::vector<double>& busy_in_cell = busy.emplace_back();
+    for (const Trial& trial : cell.trials) {
+      of_cell.push_back(cost_without_others(trial, cell.setting.width(), std::nullopt));
+      busy_in_cell.push_back(std::max(trial.cpu_s(), kLeastCpu_s) / of_cell.back());
+    }
   }
   usual_spread_ = usual_spread_of(experiment, costs, false);
   const double within_rounds = usual_spread_of(experiment, costs, true);
+  const double spread_of_busy = usual_spread_of(experiment, busy, false);
   const DrawnRounds rounds(experiment);
 
   std::mt19937_64 random(experiment.cells.size()), of_cpus(experiment.cells.size() + 1);
@@ -183,17 +189,18 @@ Resampled::Resampled(const Experiment& experiment) : experiment_(experiment) {
     DrawnRounds::OfCell of_rounds(rounds, cell);
     std::normal_distribution<double> shake(
         0, (rounds.are_in(cell) ? within_rounds : usual_spread_) / std::sqrt(static_cast<double>(cell.trials.size())));
-    std::vector<double> drawn(cell.trials.size());
+    std::normal_distribution<double> shake_busy(0, spread_of_busy / std::sqrt(static_cast<double>(cell.trials.size())));
+    std::vector<double> drawn(cell.trials.size()), drawn_cpu(cell.trials.size());
     for (std::size_t draw = 0; draw < kDraws; ++draw) {
       const double how = delayed(random);
-      for (std::size_t nth = 0; nth < drawn.size(); ++nth)
-        drawn[nth] = cost_without_others(cell.trials[of_rounds.trial(draw, nth, random)], cell.setting.width(), how);
-      medians.push_back(median(drawn) * std::exp(shake(random)));
-    }
-    for (std::size_t draw = 0; draw < kDraws; ++draw) {
-      for (std::size_t nth = 0; nth < drawn.size(); ++nth)
-        drawn[nth] = cell.trials[of_rounds.trial(draw, nth, of_cpus)].cpu_s();
-      cpu_medians.push_back(median(drawn) * std::exp(shake(of_cpus)));
+      for (std::size_t nth = 0; nth < drawn.size(); ++nth) {
+        const Trial& trial = cell.trials[of_rounds.trial(draw, nth, random)];
+        drawn[nth] = cost_without_others(trial, cell.setting.width(), how);
+        drawn_cpu[nth] = trial.cpu_s();
+      }
+      const double slow = std::exp(shake(random));
+      medians.push_back(median(drawn) * slow);
+      cpu_medians.push_back(median(drawn_cpu) * slow * std::exp(shake_busy(of_cpus)));
     }
   }
 }

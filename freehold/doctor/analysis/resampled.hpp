@@ -42,7 +42,7 @@ class Resampled {
    public:
     // Pre: the cell is one of the experiment's and has trials.
     [[nodiscard]] double operator()(const Cell& cell) const { return of_.medians_[of_.index_of(cell)][draw_]; }
-    // CPU seconds of the same.
+    // CPU seconds of the same trials: what slows a trial down makes it need more of them, too, and idle as much.
     [[nodiscard]] double cpu_seconds(const Cell& cell) const { return of_.cpu_medians_[of_.index_of(cell)][draw_]; }
 
    private:
