@@ -21,6 +21,9 @@ constexpr double kMostInTurn = 2;       // CPUs that are in malloc for the same 
 constexpr double kFault_s = 2e-6;     // that the kernel takes for a page at most: to clear it, to map it and to take it back
 constexpr double kCountFactor = 2;    // there are at most so many times the calls that were recorded, as samples say,
 constexpr double kCountDoubt = 10;    // and so many more
+constexpr double kSampleErrors = 3;   // to be beyond chance
+constexpr double kSpins = 0.02;       // of the CPU time: CPUs may wait for one that is in malloc
+constexpr double kNotSampled = 0.01;  // of the CPU time: some hundred samples may miss so much
 constexpr double kFewSleepers = 0.1;  // of the CPUs: threads that sleep in locks, perhaps in malloc's
 
 // Seconds of a call of malloc or free, waits included.
@@ -73,19 +76,23 @@ double hang(double cost, const std::vector<double>& delayed, const std::vector<d
   return steepest;
 }
 
+// The share of the CPU time in malloc and free. If samples of the code lie within the recording's own error, they are more
+// exact, but do not say how much of the kernel's time is malloc's.
+double most_share(const Attribution& recorded, const CodeGrowth& code, double system) {
+  const double error = kNineOfTen * recorded.cpu_share_error, share = kCallFactor * (recorded.cpu_share + error);
+  const double sampled = code.in_malloc + kSampleErrors * code.in_malloc_error + kNotSampled + system;
+  return code.known && recorded.cpu_share - error <= sampled ? std::min(share, sampled) : share;
+}
+
 // What malloc and free take of the time, at most: their share of the CPU time, on the critical path as often as it can be.
 // Of a program that calls them from one thread while it keeps more CPUs busy at other times, that is many times the share.
-double most_in_malloc(const Attribution& recorded, double busy) {
-  const double share = kCallFactor * (recorded.cpu_share + kNineOfTen * recorded.cpu_share_error);
+double most_in_malloc(double share, const Attribution& recorded, double busy) {
   return share * std::max(1.0, busy) + kCallFactor * recorded.blocked_share;
 }
 
 // What is saved at most, because the work outside malloc remains and needs its time on all CPUs. CPUs that spin while one is
 // in malloc look as if they worked: the delays may say otherwise.
-double most_beside_work(const Attribution& recorded, double busy_share) {
-  const double share = kCallFactor * (recorded.cpu_share + kNineOfTen * recorded.cpu_share_error);
-  return 1 - std::max(0.0, 1 - share) * std::min(1.0, busy_share);
-}
+double most_beside_work(double share, double busy_share) { return 1 - std::max(0.0, 1 - share) * std::min(1.0, busy_share); }
 
 // The kernel's time for memory: what its faults can take of the time that it had.
 double for_memory(const Cell& as_it_is) {
@@ -118,8 +125,10 @@ std::optional<Estimate> bound_of(const Experiment& experiment, const Cell& as_it
   const CallCost call = call_cost(recorded);
   const double most_calls = kCountFactor * (recorded.allocating.calls + recorded.freeing.calls) + kCountDoubt;
   const double kernel = for_memory(as_it_is), busy = wanted_cpus(as_it_is);
-  const double beside_work = most_beside_work(recorded, busy / as_it_is.setting.width());
-  double most = most_in_malloc(recorded, busy);
+  const double share = most_share(recorded, experiment.code, system_share(as_it_is));
+  const double beside_work = most_beside_work(share, busy / as_it_is.setting.width());
+  double most = most_in_malloc(share, recorded, busy);
+  if (experiment.code.known && experiment.code.spinning < kSpins) most = std::min(most, beside_work);
   const auto gain = [&](double in_malloc) { return 1 / (1 - std::clamp(in_malloc + kernel, 0.0, kMostSaved)); };
   const auto delayed_share = [&](double cost, const std::vector<double>& delayed, double call_s) {
     return std::min(hang(cost, delayed, delays), most_calls) * call_s / cost;
@@ -139,10 +148,10 @@ std::optional<Estimate> bound_of(const Experiment& experiment, const Cell& as_it
   }
   std::ranges::sort(drawn);
   // Calls that many threads make side by side are not waited for in turn, unless the delays say so.
-  const double in_turn = std::min(most_in_malloc(recorded, std::min(busy, kMostInTurn)), beside_work);
+  const double in_turn = std::min(most_in_malloc(share, recorded, std::min(busy, kMostInTurn)), beside_work);
   const double as_measured = delayed_share(own.measured(), measured, call.value_s);
   if (std::max(drawn[kDraws / 2], as_measured) < in_turn) most = in_turn;
-  for (double& share : drawn) share = gain(std::min(share, most));
+  for (double& saved : drawn) saved = gain(std::min(saved, most));
   const double value = gain(std::min(as_measured, most));
   return Estimate{std::min(value, drawn[kDraws / 20]), value, std::max(value, drawn[kDraws - kDraws / 20 - 1])};
 }
