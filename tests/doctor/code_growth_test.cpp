@@ -54,6 +54,14 @@ TEST(CodeGrowth, EachThreadBringsWork_Grows) {
   EXPECT_LT(growth.spinning + growth.contended + growth.slowed, 0.01);
 }
 
+// A search under one mutex: what it guards comes from the other CPU each time, and takes twice as long.
+TEST(CodeGrowth, AFifthIsTheSame_WorkNotKnown) {
+  const CodeGrowth growth = Made().at(0, 200, 195).at(32, 260, 540).at(64, 40, 265, Instruction::kAtomic).growth();
+  EXPECT_TRUE(growth.known);
+  EXPECT_FALSE(growth.work_known);
+  EXPECT_TRUE(Made().at(0, 200, 195).at(32, 480, 960).growth().work_grows) << "a fifth of it is done once";
+}
+
 TEST(CodeGrowth, ASpinLock_SharedWorkAndSpinning) {
   const CodeGrowth growth = Made().at(0, 800, 810).at(64, 0, 500, Instruction::kPause).growth();
   EXPECT_TRUE(growth.known);

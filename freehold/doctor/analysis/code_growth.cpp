@@ -13,10 +13,12 @@ constexpr std::size_t kFewSamples = 100;   // of a run: less says nothing
 constexpr double kMostUnknown = 0.3;       // of a run's CPU time, in code of no file
 constexpr double kTells = 0.15;            // of the CPU time, at least, must lie where work is, or nothing is known
 constexpr std::uint64_t kPlaceBytes = 16;  // instructions that stand together are sampled for each other
-constexpr double kBeyondGrowth = 1.4;      // times the growth of the threads: no work grows like that
-constexpr double kStandardErrors = 3;      // beyond chance
-constexpr double kSeenToGrow = 0.1;        // of the CPU time, beyond the work: less says nothing of where it is
-constexpr double kMallocsPart = 0.33;      // of that: malloc may be why
+constexpr double kMixture = 0.15;   // of the CPU time: so much that does not grow with the threads is work that they share,
+constexpr double kMostlyGrows = 4;  // unless so many times as much does: then one thread does it, at first
+constexpr double kBeyondGrowth = 1.4;  // times the growth of the threads: no work grows like that
+constexpr double kStandardErrors = 3;  // beyond chance
+constexpr double kSeenToGrow = 0.1;    // of the CPU time, beyond the work: less says nothing of where it is
+constexpr double kMallocsPart = 0.33;  // of that: malloc may be why
 
 #if defined(__x86_64__)
 constexpr std::size_t kAround = 16;  // bytes before and behind: a loop that spins is shorter
@@ -92,6 +94,11 @@ double total_of(const CodeSamples& samples) {
   return seconds;
 }
 
+// Threads that wait for each other's lines grow like work that each brings along, where they hold a lock or write what
+// others read. What takes the same time beside that may be the work that they share, or what one thread does before the
+// others.
+bool is_ambiguous(double same, double grown) { return grown > same && same >= kMixture && grown < kMostlyGrows * same; }
+
 // The share of `whole` that is beyond the work, added to `share`; the greatest address is kept.
 struct Excess {
   double seconds = 0;
@@ -145,7 +152,7 @@ CodeGrowth growth_between(const CodeSamples& alone, const CodeSamples& all, doub
       growth.grown += times.all / whole;  // where threads may wait, more time is not always more work
   }
   growth.known = true;
-  growth.work_known = growth.same + growth.grown >= kTells;
+  growth.work_known = growth.same + growth.grown >= kTells && !is_ambiguous(growth.same, growth.grown);
   growth.work_grows = growth.work_known && growth.grown > growth.same;
   const double work = growth.work_grows || !growth.work_known ? factor : 1;
   Excess allocator, private_locking, spinning, locking, contended, slowed;
