@@ -113,6 +113,12 @@ std::string gain_all_the_same(const Diagnosis& diagnosis) {
   return fmt::format("{} makes it {} as fast", text_of(diagnosis.experiment.variants[fix.variant]), times_text(fix.gain));
 }
 
+// What a program loses on several CPUs, beside what its allocator costs it on one as well.
+std::string_view beside_loss(const Estimate& lost) {
+  if (lost.low >= kLosesFrom) return ", more than it loses on several CPUs";
+  return lost.high < kScalesBelow ? ", not scaling" : ", whether or not it scales";
+}
+
 std::string one_thread(const Diagnosis& diagnosis) {
   const std::string gain = gain_all_the_same(diagnosis);
   const std::string_view why = "The program has one thread, so more CPUs cannot make it faster";
@@ -199,9 +205,8 @@ std::string headline_of(const Diagnosis& diagnosis) {
     case Cause::kRemoteFrees:
     case Cause::kAllocatorFalseSharing:
     case Cause::kPageFaults:
-      if (verdict.parts.empty())
-        return fmt::format("The allocator costs this program time{}: {}. {}.",
-                           verdict.lost.high < kScalesBelow ? ", not scaling" : ", whether or not it scales",
+      if (!explains_loss(verdict))
+        return fmt::format("The allocator costs this program time{}: {}. {}.", beside_loss(verdict.lost),
                            doing_of(verdict.cause), gain_all_the_same(diagnosis));
       return fmt::format("The allocator explains {} of the time that this program loses on several CPUs: {}.",
                          percent_text(verdict.allocator_share), doing_of(verdict.cause));

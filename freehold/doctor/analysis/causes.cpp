@@ -16,17 +16,20 @@ constexpr double kSystemTime = 0.25;       // of the CPU time: the kernel is bus
 constexpr double kFewerFaults = 0.5;       // that are left with another allocator
 constexpr double kSystemTimeAlone = 0.1;   // the same on one CPU, where it is not threads that wake each other
 constexpr double kFaultsPerSecond = 5000;
+constexpr double kKernelInMalloc = 0.5;  // of the CPU time, at least: the kernel's, and in malloc
 constexpr double kPageBytes = 4096;
-constexpr double kMapsItself = 0.5;       // of the bytes that were faulted in: mapped by calls of the program's own
-constexpr double kGrownOnce = 1.5;        // of the peak memory was faulted in: it is not given back and fetched again
-constexpr double kLockWaits = 0.5;        // of the time that its part of the CPUs was lost
-constexpr double kIdleShare = 0.5;        // of what is lost: CPUs had nothing to do
-constexpr double kIdleMalloc = 0.01;      // of the time in malloc: no other one can help by being faster
-constexpr double kSharedLines = 0.05;     // of the lines that were watched: where blocks lie may matter
-constexpr double kBloat = 0.67;           // of the memory is enough with another allocator
-constexpr double kBloatBytes = 32 << 20;  // and it is worth a word
-constexpr double kGrowsAway = 0.3;        // of what another allocator saves: CPU time that it does not need only on all CPUs
-constexpr double kBloatIsKernel = 0.3;    // of what another allocator saves: the kernel's time for memory that is fetched
+constexpr double kMapsItself = 0.5;        // of the bytes that were faulted in: mapped by calls of the program's own
+constexpr double kGrownOnce = 1.5;         // of the peak memory was faulted in
+constexpr double kLockWaits = 0.5;         // of the time that its part of the CPUs was lost
+constexpr double kIdleShare = 0.5;         // of what is lost: CPUs had nothing to do
+constexpr double kIdleMalloc = 0.01;       // of the time in malloc: no other one can help by being faster
+constexpr double kNotWorthAnother = 0.02;  // of the time in malloc: another one saves less than is advised
+constexpr double kSeenInMalloc = 0.03;     // of the CPU time: samples in malloc beyond the work
+constexpr double kSharedLines = 0.05;      // of the lines that were watched: where blocks lie may matter
+constexpr double kBloat = 0.67;            // of the memory is enough with another allocator
+constexpr double kBloatBytes = 32 << 20;   // and it is worth a word
+constexpr double kGrowsAway = 0.3;      // of what another allocator saves: CPU time that it does not need only on all CPUs
+constexpr double kBloatIsKernel = 0.3;  // of what another allocator saves: the kernel's time for memory that is fetched
 constexpr double kMoreWorkIfShared = 0.25;  // of what is lost: CPU time beyond that on one CPU
 constexpr double kBesideIdleness = 0.5;     // of the idle CPUs: time in loops that spin, which is why others idle
 constexpr double kSleep_s = 20e-6;          // that a CPU idles at least when a thread goes to sleep and is woken
@@ -35,7 +38,23 @@ constexpr double kFaultingGain = 1.25;      // surely, with another allocator: p
 
 using Costs = Resampled::Costs;
 
+// What it holds had to be faulted in once; it is not given back and fetched again.
+bool was_fetched_once(const Cell& on_all) { return page_faults(on_all) * kPageBytes <= kGrownOnce * peak_bytes(on_all); }
+bool grows_in_malloc(const CodeGrowth& code) { return code.allocator >= kSeenInMalloc && !grows_outside_malloc(code); }
+// The upper limit of the threads' time in malloc: CPU time and sleep.
+double most_time_in_malloc(const Attribution& recorded) {
+  return recorded.cpu_share + recorded.blocked_share +
+         kNineOfTen * (recorded.cpu_share_error + recorded.blocked_share_error);
+}
+
 }  // namespace
+
+bool no_malloc_can_help(const Attribution& recorded, const Cell& on_all) {
+  const bool has_faults = page_faults_per_second(on_all) >= kFaultsPerSecond && system_share(on_all) >= kSystemTimeAlone &&
+                          !was_fetched_once(on_all);
+  const bool may_be_bloated = peak_bytes(on_all) - recorded.peak_live_bytes >= kBloatBytes;
+  return most_time_in_malloc(recorded) < kNotWorthAnother && !has_faults && !may_be_bloated;
+}
 
 Cause Causes::allocator_cause(const Verdict& verdict) const {
   if (of_.best_allocator == 0) return Cause::kAllocatorLock;
@@ -43,14 +62,13 @@ Cause Causes::allocator_cause(const Verdict& verdict) const {
   const Cell& best = *of_.cell(of_.best_allocator, of_.all->setting);
   // What arenas hold had to be faulted in, once: little time, most of it the kernel's, and less of it with the memory.
   const double faults_left = page_faults(*of_.all) > 0 ? page_faults(best) / page_faults(*of_.all) : 1;
-  const bool only_growth = page_faults(*of_.all) * kPageBytes <= kGrownOnce * peak_bytes(*of_.all);
-  const bool only_faulted_in = faults_left <= kBloat && only_growth && is_bloated(verdict) &&
+  const bool only_faulted_in = faults_left <= kBloat && was_fetched_once(*of_.all) && is_bloated(verdict) &&
                                system_share(*of_.alone) >= kSystemTimeAlone && is_kernel_time(best);
   // Blocks that another thread frees make arenas grow: what is counted comes before its consequence.
   const bool is_remote = of_.recorded != nullptr && of_.recorded->remote_share >= kManyRemote;
   if (is_remote && is_bloated(verdict) && is_credible(Cause::kRemoteFrees)) return Cause::kRemoteFrees;
   if (only_faulted_in || faults_go_with_arenas(verdict)) return Cause::kArenaBloat;
-  if (faults_left <= kFewerFaults && is_faulting(*of_.all)) return Cause::kPageFaults;
+  if (is_faulting(*of_.all) && (faults_left <= kFewerFaults || kernel_works_for_malloc())) return Cause::kPageFaults;
   return is_remote ? Cause::kRemoteFrees : Cause::kAllocatorLock;
 }
 
@@ -61,8 +79,9 @@ bool Causes::is_credible(Cause kind) const {
     case Cause::kAllocatorLock:
     case Cause::kRemoteFrees:
       if (!is_hot || of_.recorded->blocked_share >= kAsleepInMalloc) return is_hot;
-      return work_grows_away() && (of_.experiment.code.known ? !grows_outside_malloc(of_.experiment.code)
-                                                             : kind == Cause::kRemoteFrees || saves_most());
+      if (!work_grows_away()) return false;
+      // Threads that wait for each other and do not sleep are seen where they wait.
+      return of_.experiment.code.known ? grows_in_malloc(of_.experiment.code) : kind == Cause::kRemoteFrees || saves_most();
     case Cause::kAllocatorFalseSharing: {
       // Which threads use neighbouring blocks is not always seen: the thread that frees a block may not be one that uses it.
       if (of_.recorded->lines_shared > 0) return true;
@@ -75,6 +94,11 @@ bool Causes::is_credible(Cause kind) const {
 bool Causes::is_faulting(const Cell& on_all) const {
   return page_faults_per_second(on_all) >= kFaultsPerSecond && system_share(on_all) >= kSystemTime &&
          system_share(*of_.alone) >= kSystemTimeAlone;
+}
+
+bool Causes::kernel_works_for_malloc() const {
+  const auto both = [&](const Cell& cell) { return of_.recorded->cpu_share + system_share(cell) - 1; };
+  return of_.recorded != nullptr && std::min(both(*of_.all), both(*of_.alone)) >= kKernelInMalloc;
 }
 
 bool Causes::maps_itself() const {
@@ -201,12 +225,12 @@ bool Causes::padding_was_tried() const {
 }
 
 bool Causes::malloc_is_idle(std::size_t variant) const {
-  if (of_.recorded == nullptr || !of_.experiment.variants[variant].environment.empty()) return false;
-  const double most = of_.recorded->cpu_share + of_.recorded->blocked_share +
-                      kNineOfTen * (of_.recorded->cpu_share_error + of_.recorded->blocked_share_error);
+  // A runtime's switch gives malloc calls that were not recorded.
+  const Variant& tried = of_.experiment.variants[variant];
+  if (of_.recorded == nullptr || (tried.treatment == Treatment::kPeer && !tried.environment.empty())) return false;
   const Cell* const with = of_.cell(variant, of_.all->setting);
   const bool same_faults = with == nullptr || page_faults(*with) > kAsManyFaults * page_faults(*of_.all);
-  return most < kIdleMalloc && (same_faults || system_share(*of_.all) < kSystemTimeAlone);
+  return most_time_in_malloc(*of_.recorded) < kIdleMalloc && (same_faults || system_share(*of_.all) < kSystemTimeAlone);
 }
 
 bool Causes::placement_matters(const Verdict& verdict) const {

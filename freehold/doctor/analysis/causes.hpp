@@ -12,6 +12,11 @@ inline constexpr double kPaddingExplains = 0.6;  // of the allocator's part: lin
 inline constexpr double kInMalloc = 0.05;        // of the time: what happens there can be the cause
 inline constexpr double kSomeLockWaits = 0.1;    // of the threads' lives: the kernel's new work is that of waking them
 
+// True if the program was seen to spend so little in malloc that no user would be advised to change it for another: neither
+// CPU time nor sleep, nor page faults but those that fetch its memory once, nor much memory that is not live. Where blocks
+// lie may matter all the same.
+[[nodiscard]] bool no_malloc_can_help(const Attribution& recorded, const Cell& on_all);
+
 class Causes {
  public:
   explicit Causes(const Losses& losses) : of_(losses) {}
@@ -54,6 +59,9 @@ class Causes {
   // Whether the kernel's time goes to page faults. Threads that wait for locks need the kernel too, and may have many faults
   // beside, but not on one CPU; a page costs about the same there.
   [[nodiscard]] bool is_faulting(const Cell& on_all) const;
+  // True if most of the time is the kernel's work in calls of malloc, on one CPU as on all: it fetches memory and gives it
+  // back. Another allocator may have as many faults and be faster.
+  [[nodiscard]] bool kernel_works_for_malloc() const;
   // Whether the pages were mapped by calls of the program's own. malloc maps memory as well, and a program that has all of
   // its memory from there has page faults with most mallocs.
   [[nodiscard]] bool maps_itself() const;

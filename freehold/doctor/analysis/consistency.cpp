@@ -16,6 +16,7 @@ constexpr double kMostLost = 0.5;        // the same: not to be called memory th
 constexpr double kHealed = 0.75;         // of what is lost: gone with another allocator, relative to what that takes alone
 constexpr double kSureGain = 1.15;       // of an allocator that heals
 constexpr double kFarFaster = 2;         // surely, with another allocator: the program's own costs it something
+constexpr double kAllInMalloc = 0.98;    // of the time: a malloc that takes none would be so much faster
 constexpr double kAllBusy = 0.95;        // of the CPUs: none idles
 constexpr double kMoreThanAlone = 1.05;  // CPU time on all CPUs, of that on one: less is no more
 constexpr double kCopiesDoWell = 1.03;   // CPU time of a copy among others, of one alone: less is no more
@@ -44,7 +45,8 @@ class Check {
   std::vector<Contradiction> found() {
     if (all_ == nullptr || alone_ == nullptr) return {};
     note(blames_in_vain(), Contradiction::kBlamedButNothingHelps);
-    note((is_own() && another_heals()) || (verdict_.cause == Cause::kNone && another_is_far_faster()),
+    note((is_own() && another_heals()) || padding_heals_sharing() ||
+             (verdict_.cause == Cause::kNone && another_is_far_faster()),
          Contradiction::kInnocentButAnotherHeals);
     note(explains_loss() && !(verdict_.lost.value > 0 && verdict_.lost.high > 0), Contradiction::kLossWithoutLoss);
     note(verdict_.cause == Cause::kNone && verdict_.lost.low >= kMuchLost && !verdict_.one_thread,
@@ -84,7 +86,7 @@ class Check {
       case Cause::kArenaBloat:
       case Cause::kUndecided: return false;
       // They can cost time on one CPU as on all.
-      case Cause::kPageFaults: return !verdict_.one_thread && !verdict_.parts.empty();
+      case Cause::kPageFaults: return !verdict_.one_thread && freehold::doctor::explains_loss(verdict_);
       default: return !verdict_.one_thread;
     }
   }
@@ -113,6 +115,13 @@ class Check {
              excess(fix.variant) - 1 <= (1 - kHealed) * excess_now;
     });
   }
+  // Data of the program's own lies as it did when each of its blocks is a cache line longer.
+  [[nodiscard]] bool padding_heals_sharing() const {
+    return verdict_.cause == Cause::kOwnSharing && std::ranges::any_of(verdict_.fixes, [&](const Fix& fix) {
+             return fix.helps && fix.gain.low >= kFarFaster &&
+                    experiment_.variants[fix.variant].treatment == Treatment::kPadded;
+           });
+  }
   // The time that is lost was seen at the program's own instructions, and blocks that share no line lose it as well.
   [[nodiscard]] bool is_own_by_samples(double excess_now) const {
     const Variant* const padded = experiment_.find(Treatment::kPadded);
@@ -120,8 +129,11 @@ class Check {
     const auto variant = static_cast<std::size_t>(padded - experiment_.variants.data());
     return cell(variant, verdict_.alone) != nullptr && excess(variant) - 1 >= kHealed * excess_now;
   }
+  // Surely, and by more than the time that was seen in malloc.
   [[nodiscard]] bool another_is_far_faster() const {
-    return std::ranges::any_of(verdict_.fixes, [](const Fix& fix) { return fix.helps && fix.gain.low >= kFarFaster; });
+    const CodeGrowth& code = experiment_.code;
+    const double least = std::max(kFarFaster, code.known ? 1 / (1 - std::min(code.in_malloc, kAllInMalloc)) : 0);
+    return std::ranges::any_of(verdict_.fixes, [&](const Fix& fix) { return fix.helps && fix.gain.low >= least; });
   }
   [[nodiscard]] bool is_whole(Cause cause) const {
     return verdict_.cause == cause && !verdict_.one_thread && std::ranges::any_of(verdict_.parts, [&](const Part& part) {

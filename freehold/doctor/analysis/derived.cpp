@@ -33,6 +33,11 @@ double busy_cpus(const Cell& cell) {
 double wanted_cpus(const Cell& cell) {
   return median_of(cell, [](const Trial& trial) { return (trial.cpu_s() + trial.taken_s) / trial.wall_s; });
 }
+double idle_share(const Cell& cell) {
+  return median_of(cell, [&](const Trial& trial) {
+    return std::max(0.0, 1 - (trial.cpu_s() + trial.taken_s) / (trial.wall_s * cell.setting.width()));
+  });
+}
 double system_share(const Cell& cell) {
   return median_of(cell, [](const Trial& trial) { return trial.cpu_s() > 0 ? trial.system_s / trial.cpu_s() : 0; });
 }
@@ -66,7 +71,13 @@ double growth_of_work(const Experiment& experiment, const Cell& cell) {
   const Cell* const base = base_of(experiment, cell.variant);
   const double threads = ideal_speed(experiment, cell.setting);
   if (base == nullptr || cell.trials.empty() || cpu_seconds(*base) <= 0) return threads;
-  return std::clamp(cell.setting.copies * cpu_seconds(cell) / cpu_seconds(*base), 1.0, threads);
+  const double beyond = kernel_beyond_work(*base, cell, threads);
+  return std::clamp(cell.setting.copies * (1 - beyond) * cpu_seconds(cell) / cpu_seconds(*base), 1.0, threads);
+}
+
+double kernel_beyond_work(const Cell& alone, const Cell& all, double threads) {
+  const double system_s = median_of(all, &Trial::system_s) - threads * median_of(alone, &Trial::system_s);
+  return cpu_seconds(all) > 0 ? std::clamp(system_s / cpu_seconds(all), 0.0, 1.0) : 0;
 }
 
 double ideal_speed(const Experiment& experiment, const Setting& setting) {

@@ -33,6 +33,8 @@ inline constexpr double kAsManyFaults = 0.8;  // of them with another allocator:
 [[nodiscard]] double busy_cpus(const Cell& cell);
 // CPUs that its threads had or were ready for, on the average.
 [[nodiscard]] double wanted_cpus(const Cell& cell);
+// The share of the CPUs' time that no thread was ready for.
+[[nodiscard]] double idle_share(const Cell& cell);
 // Share of the CPU time that is the kernel's.
 [[nodiscard]] double system_share(const Cell& cell);
 // Share of the wall time that a quota kept it from running.
@@ -59,6 +61,10 @@ inline constexpr double kNineOfTen = 1.645;
 // less of it than the first one; then CPU time grows by less than the threads. Threads that disturb each other let it grow
 // by more, which is no work.
 [[nodiscard]] double growth_of_work(const Experiment& experiment, const Cell& cell);
+
+// Share of the CPU time of `all` that is the kernel's beyond what so many threads would need if each needed what one needs
+// alone: that is no work of theirs, but what they do to each other, as waking.
+[[nodiscard]] double kernel_beyond_work(const Cell& alone, const Cell& all, double threads);
 
 // The cells that say what copies cost each other: the most copies of the program as it is, and one of them alone. Null: it
 // was not measured.

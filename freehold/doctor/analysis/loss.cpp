@@ -35,7 +35,8 @@ const Cell* Losses::cell(std::size_t variant, const Setting& setting) const {
 double Losses::growth_of_work(const Costs& cost) const {
   if (!experiment.work_grows) return 1;
   const double threads = double(all->setting.width()) / alone->setting.width(), alone_s = cost.cpu_seconds(*alone);
-  return alone_s > 0 ? std::clamp(cost.cpu_seconds(*all) / alone_s, 1.0, threads) : threads;
+  if (alone_s <= 0) return threads;
+  return std::clamp((1 - kernel_beyond_work(*alone, *all, threads)) * cost.cpu_seconds(*all) / alone_s, 1.0, threads);
 }
 
 // What the program would take on all CPUs if it lost nothing.
@@ -91,7 +92,9 @@ Split Losses::split(const Costs& cost) const {
     const auto [copies, single] = copies_of(experiment);
     const bool was_copied = copies != nullptr && single != nullptr && cpu_seconds(*single) > 0;
     const double more = was_copied ? std::max(0.0, cost.cpu_seconds(*copies) / cost.cpu_seconds(*single) - 1) : 0;
-    split.machine = std::clamp(ideal_cost * more, 0.0, split.lost - split.allocator);
+    // A process that waits for memory is busy: what CPUs idle is lost otherwise.
+    const double busy_lost = std::max(0.0, split.lost - idle_share(*all) * split.all);
+    split.machine = std::clamp(ideal_cost * more, 0.0, std::min(split.lost - split.allocator, busy_lost));
   }
   return split;
 }

@@ -14,6 +14,7 @@ namespace freehold::doctor {
 
 inline constexpr double kLosesFrom = 0.12;        // of the time on all CPUs: less is nothing to worry about
 inline constexpr double kScalesBelow = 0.24;      // the same, of the upper limit: a program that scales loses surely less
+inline constexpr double kWholeFrom = 0.75;        // of what is lost: a part that is the whole answer
 inline constexpr double kMemoryAloneBelow = 0.5;  // the same, where memory is the cause and time is not
 
 // Where the time on all CPUs goes that is beyond the ideal, in the unit of costs.

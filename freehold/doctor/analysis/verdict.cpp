@@ -25,7 +25,6 @@ constexpr double kSurelyLosesFrom = 0.04;   // the same, of the lower limit
 constexpr std::size_t kTrialsToAcquit = 2;  // of each of the two settings: one trial alone excludes nothing
 constexpr double kPartFrom = 0.25;          // a part that is named
 constexpr double kSurePartFrom = 0.10;      // its lower limit
-constexpr double kWholeFrom = 0.75;         // a part that is the whole answer
 constexpr double kGainFrom = 1.05;          // a fix that is worth it
 constexpr double kSureGainFrom = 1.02;      // and surely more than this
 constexpr double kError = 0.01;             // of the draws, for all looks: several fixes are tried, one of them is lucky
@@ -260,11 +259,15 @@ class Judge {
     const bool is_little_time = verdict.lost.value < kScalesBelow && (!surely || is_of_arenas);
     if (is_little_time && causes_.is_bloated(verdict)) return Cause::kArenaBloat;
     if (surely && allocator.value >= kWholeFrom) return kind;
+    if (causes_.faults_take_more_than_is_lost(verdict)) return Cause::kPageFaults;
     Part greatest;
     for (const Part& part : verdict.parts) {
       if (part.cause != kind && part.share.value > greatest.share.value) greatest = part;
     }
-    if (surely) return greatest.share.value >= kPartFrom ? Cause::kMixed : kind;
+    const bool is_mixed = greatest.share.value >= kPartFrom && greatest.share.low >= kSurePartFrom;
+    if (surely) return is_mixed ? Cause::kMixed : kind;
+    // It scales as well as processes that share nothing.
+    if (greatest.cause == Cause::kMemoryBandwidth && surely_scales(verdict)) return Cause::kNone;
     return greatest.share.value > 0 ? greatest.cause : Cause::kUndecided;
   }
 
@@ -324,6 +327,10 @@ bool blames_allocator(Cause cause) noexcept {
     case Cause::kMixed: return true;
     default: return false;
   }
+}
+
+bool explains_loss(const Verdict& verdict) noexcept {
+  return std::ranges::any_of(verdict.parts, [&](const Part& part) { return part.cause == verdict.cause; });
 }
 
 Verdict verdict_of(const Experiment& experiment, const Attribution* recorded) {

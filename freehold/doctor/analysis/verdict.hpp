@@ -138,6 +138,9 @@ struct Verdict {
   std::vector<Contradiction> contradictions;  // of doubt kContradiction
 };
 
+// True if the cause is one of what is lost: page faults and arenas can cost as much on one CPU.
+[[nodiscard]] bool explains_loss(const Verdict& verdict) noexcept;
+
 // Pre: the experiment has trials of variant 0 in at least one setting. `recorded`: of the program as it is on all of its
 // CPUs; may be missing.
 [[nodiscard]] Verdict verdict_of(const Experiment& experiment, const Attribution* recorded);
