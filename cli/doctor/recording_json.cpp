@@ -128,6 +128,7 @@ class Writer {
             {"samples", of.samples},
             {"dropped", of.dropped},
             {"probe_share", of.probe_share},
+            {"mapped_bytes", of.mapped_bytes},
             {"allocating", call_json(of.allocating)},
             {"freeing", call_json(of.freeing)},
             {"allocations_per_s", of.allocations_per_s},

@@ -207,6 +207,7 @@ ordered_json experiment_json(const Diagnosis& diagnosis) {
           {"own_cpus", number_or_null(experiment.own_cpus)},
           {"most_threads", number_or_null(experiment.most_threads)},
           {"work_grows", experiment.work_grows},
+          {"work_is_guessed", experiment.work_is_guessed},
           {"code", code_json(diagnosis)},
           {"control", {{"compute", experiment.control.compute}, {"memory", experiment.control.memory}}},
           {"delayed", std::move(delayed)},

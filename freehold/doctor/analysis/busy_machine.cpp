@@ -139,7 +139,7 @@ class OnBusyMachine {
               return costs.cpu_seconds(*of_.all) / (of_.growth_of_work(costs) * costs.cpu_seconds(*of_.alone)) - 1;
             })
             .high;
-    const double idle = median_of(*of_.all, [this](const Trial& trial) { return idle_share(trial); });
+    const double idle = doctor::idle_share(*of_.all);
     return (std::max(0.0, more) + idle) / on_cpu() < kHiddenLoss;
   }
 
