@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The experiment of `freehold timers`: its settings, its jobs, and what is computed from the measurements: ratios within the
 // sets, targets. The structures of a row, under every load, follow each other, so that a disturbance of the machine falls on
-// all of them. docs/timers.md has the fields of the JSON.
+// all of them. docs/timers-compare.md has the fields of the JSON.
 #pragma once
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
