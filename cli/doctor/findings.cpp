@@ -10,6 +10,7 @@
 #include "cli/doctor/format.hpp"
 #include "cli/support/units.hpp"
 #include "freehold/doctor/analysis/attribution.hpp"
+#include "freehold/doctor/analysis/causes.hpp"
 #include "freehold/doctor/analysis/derived.hpp"
 
 namespace freehold::cli::doctor {
@@ -42,8 +43,14 @@ void add_untried(const Diagnosis& diagnosis, Sentences& out) {
       list += fmt::format("{}{}", list.empty() ? "" : ", ", text_of(experiment.variants[variant]));
   }
   if (list.empty()) return;
-  out.push_back(diagnosis.signal != 0 ? fmt::format("It was interrupted before it had tried {}.", list)
-                                      : fmt::format("There was no time for {}; a longer --budget includes it.", list));
+  const Cell* const on_all = experiment.find(0, diagnosis.verdict.all);
+  if (diagnosis.recorded != nullptr && on_all != nullptr && !on_all->trials.empty() &&
+      no_malloc_can_help(*diagnosis.recorded, *on_all))
+    out.push_back(
+        fmt::format("Not tried: {}. The program takes next to no time in malloc, so that they cannot help.", list));
+  else
+    out.push_back(diagnosis.signal != 0 ? fmt::format("It was interrupted before it had tried {}.", list)
+                                        : fmt::format("There was no time for {}; a longer --budget includes it.", list));
 }
 
 void add_noise(const Diagnosis& diagnosis, Sentences& out) {

@@ -100,6 +100,28 @@ TEST_F(Plan, LittleTime_GoesToWhatMattersMost) {
   EXPECT_EQ(runs({.variant = 0, .setting = kCopies}, 20), 1u);
 }
 
+// Where malloc takes no time the program itself is run as often as time allows, and other mallocs once the rest was done.
+TEST_F(Plan, MallocIsIdle_TimeGoesToTheProgramItself) {
+  const auto targets = [&](bool malloc_is_idle) {
+    const std::vector<unsigned> none(tasks_.size());
+    const std::vector<double> a_second(tasks_.size(), 1.0);
+    return targets_of(goals_of(tasks_, kVariants, malloc_is_idle), none, a_second, 20);
+  };
+  const std::vector<unsigned> idle = targets(true), used = targets(false);
+  unsigned of_program = 0, of_peers = 0;
+  for (std::size_t task = 0; task < tasks_.size(); ++task) {
+    const Treatment treatment = kVariants[tasks_[task].variant].treatment;
+    if (treatment == Treatment::kPeer || treatment == Treatment::kCappedArenas) of_peers += idle[task];
+    if (treatment != Treatment::kNone || !tasks_[task].is_trial()) continue;
+    EXPECT_GE(idle[task], used[task]);
+    of_program += idle[task];
+  }
+  EXPECT_EQ(of_peers, 0U);
+  EXPECT_GE(of_program, 8U);
+  for (const Goal& goal : goals_of(tasks_, kVariants, true))
+    EXPECT_TRUE(!goal.decides || kVariants[tasks_[goal.task].variant].treatment != Treatment::kCappedArenas);
+}
+
 TEST_F(Plan, PlentyOfTime_NineRoundsAndNoMore) {
   EXPECT_EQ(runs({.variant = 0, .setting = kAll}, 1e9), kMostRounds);
   EXPECT_EQ(runs({.variant = 4, .setting = {.threads = 0, .cpus = 2}}, 1e9), kMostRounds);
@@ -353,6 +375,20 @@ TEST_F(OfTwo, OpenVerdict_WhatDecidesComesFirst) {
     }
   const auto after = run_round(4);
   EXPECT_TRUE(std::ranges::any_of(after, [&](std::size_t task) { return tasks_[task].variant == 4; })) << "then the others";
+}
+
+// Five runs on all CPUs and two on one: a third one there tells more than a sixth.
+TEST(OfLittleTime, OpenVerdict_WhatRanLeastIsRunFirst) {
+  const auto tasks = tasks_of(by_affinity({1, 4}), kVariants, 4, true, false);
+  Schedule schedule(tasks, goals_of(tasks, kVariants),
+                    {.budget_s = 100, .began_s = now_s() - 97.5, .first_elapsed_s = 1, .first_cpu_s = 1});
+  const std::size_t alone = schedule.index_of({.variant = 0, .setting = kAlone}).value();
+  const std::size_t all = schedule.index_of({.variant = 0, .setting = kAll}).value();
+  for (std::size_t task = 0; task < tasks.size(); ++task)
+    for (unsigned i = 0; i < (task == all ? 5 : task == alone ? 2 : 4); ++i) schedule.count(task, 1);
+  ASSERT_TRUE(schedule.run_again({0, 3}, 2));
+  EXPECT_EQ(schedule.targets()[alone], 4U);
+  EXPECT_EQ(schedule.targets()[all], 5U);
 }
 
 // What there is no time for keeps no verdict waiting.

@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "freehold/doctor/analysis/attribution.hpp"
+#include "freehold/doctor/analysis/clarity.hpp"
 #include "freehold/doctor/analysis/consistency.hpp"
 #include "freehold/doctor/analysis/derived.hpp"
 #include "freehold/doctor/analysis/resampled.hpp"
@@ -305,6 +306,22 @@ TEST(VerdictProperty, BusyNeighbours_FewerDecidedAndNoneWrong) {
                                100)
         << neighbours << " neighbours, " << tally.text();
   }
+}
+
+// What ends the trials after two or three of each is right.
+TEST(VerdictProperty, ClearAfterFewTrials_Right) {
+  unsigned clear = 0;
+  for (const double spread : {0.02, 0.06})
+    for (const unsigned trials : {2U, 3U})
+      for (const Cause truth : kTruths)
+        for (std::uint64_t seed = 50000; seed < 50008; ++seed) {
+          const World world(truth, {.spread = spread, .trials = trials}, seed);
+          const Verdict verdict = verdict_of(world.experiment, world.recording());
+          if (!is_clear(world.experiment, verdict)) continue;
+          ++clear;
+          EXPECT_EQ(name_of(verdict.cause), name_of(truth)) << seed << ", " << trials << " trials that differ by " << spread;
+        }
+  EXPECT_GE(clear, 50U) << "of 384";
 }
 
 // With one trial of each nothing is excluded, so that no program is said to scale.

@@ -12,12 +12,14 @@
 #include <utility>
 
 #include "freehold/doctor/analysis/attribution.hpp"
+#include "freehold/doctor/analysis/causes.hpp"
 #include "freehold/doctor/analysis/derived.hpp"
 #include "freehold/doctor/analysis/resampled.hpp"
 #include "freehold/doctor/analysis/work_growth.hpp"
 #include "freehold/doctor/run/child.hpp"
 #include "freehold/doctor/run/cpu_group.hpp"
 #include "freehold/doctor/run/launch.hpp"
+#include "freehold/doctor/run/looks.hpp"
 #include "freehold/doctor/run/machine_control.hpp"
 #include "freehold/doctor/run/plan.hpp"
 #include "freehold/doctor/run/precedence.hpp"
@@ -40,10 +42,6 @@ constexpr double kRunsShare = 0.92;      // of the budget; the rest is to read w
 constexpr double kSwitchedShare = 0.25;  // of the budget, for the recording of a program that leaves all to malloc
 constexpr double kInTime = 1.5;          // times what a run was expected to take: the budget waits for its end
 constexpr unsigned kMoreRuns = 2;        // of what decides, while the verdict is open
-constexpr unsigned kFirstLook = 2;       // rounds after which a verdict is formed, then twice as many, and so on
-constexpr unsigned kMostLooks = 6;       // at the trials so far, which may end them: the error is divided among them
-constexpr unsigned kSameVerdicts = 3;    // one after the other, that end the trials before the budget does
-constexpr double kMayHelp = 1.1;         // as fast with a treatment, that it is tried again while the verdict is open
 constexpr double kWaitShare = 0.1;       // of the budget, for others to end
 constexpr double kWaitAtOnce_s = 1;      // before one trial
 constexpr unsigned kReadings = 3;        // of the machine, before and after
@@ -262,8 +260,8 @@ class Examination {
               .sampled = what.sampled,
               .delayed = what.delay_ns > 0,
               .seconds_left = schedule_.seconds_left(wanted),
-              .open = open_.doubt,
-              .suspected = open_.suspected});
+              .open = looks_.last().doubt,
+              .suspected = looks_.last().suspected});
         if (!run_task(task)) return false;
       }
       if (!order.empty() && is_time_to_look() && !go_on(false)) return true;
@@ -271,41 +269,41 @@ class Examination {
   }
 
   [[nodiscard]] bool is_time_to_look() const {
-    return settings().rounds == 0 && looks_ < kMostLooks && round_ >= (kFirstLook << looks_) && schedule_.can_decide();
+    return settings().rounds == 0 && looks_.is_due(round_) && schedule_.can_decide();
   }
 
   // While the verdict is open and time is left, what decides is run again, before all else: undecided is an answer only when
   // the budget is spent. `all_done`: everything was tried as often as was planned. False: it is time to conclude.
   bool go_on(bool all_done) {
     if (settings().rounds > 0 || !schedule_.has_time()) return false;
-    const bool may_look = looks_ < kMostLooks;
+    const bool may_look = looks_.are_left();
     if (may_look) look();
-    if (open_.cause == Cause::kUndecided)
-      return schedule_.run_again(deciding_variants(), kMoreRuns << (looks_ - 1)) || !all_done;
-    if (decided_ >= kSameVerdicts || !may_look) return false;
-    return !all_done || schedule_.run_again(deciding_variants(), kMoreRuns);
+    const std::vector<std::size_t> deciding = looks_.deciding(experiment());
+    if (looks_.last().cause == Cause::kUndecided)
+      return schedule_.run_again(deciding, kMoreRuns << (looks_.taken() - 1)) || !all_done;
+    if (looks_.are_settled(round_) || !may_look) return false;
+    return !all_done || schedule_.run_again(deciding, kMoreRuns);
   }
 
-  // Forms the verdict of the trials so far.
   void look() {
     show({.kind = Activity::Kind::kReadRecording});
     read_recordings();
-    Outcome so_far;
-    so_far.experiment = experiment();
-    finish(so_far.experiment);
-    ++looks_;
-    const Cause before = std::exchange(open_, verdict_of(so_far.experiment, outcome_.recorded.get())).cause;
-    decided_ = open_.cause == before ? decided_ + 1 : 1;
+    Experiment so_far = experiment();
+    finish(so_far);
+    looks_.add(so_far, verdict_of(so_far, outcome_.recorded.get()));
   }
 
-  [[nodiscard]] std::vector<std::size_t> deciding_variants() const {
-    std::vector<std::size_t> variants{0};
-    for (const Fix& fix : open_.fixes) {
-      const Treatment treatment = outcome_.experiment.variants[fix.variant].treatment;
-      const bool may_acquit = treatment == Treatment::kFreehold || treatment == Treatment::kPadded;
-      if (fix.helps || fix.gain.value >= kMayHelp || may_acquit) variants.push_back(fix.variant);
-    }
-    return variants;
+  // A runtime's switch gives malloc calls that were not recorded.
+  void replan_if_malloc_is_idle() {
+    const std::vector<Variant>& variants = experiment().variants;
+    const bool has_switch = std::ranges::any_of(variants, [](const Variant& variant) {
+      return variant.treatment == Treatment::kPeer && !variant.environment.empty();
+    });
+    const Cell* const on_all = measured(experiment(), 0, sweep_.back());
+    if (settings().rounds > 0 || has_switch || on_all == nullptr) return;
+    read_recording_on_all();
+    if (outcome_.recorded != nullptr && no_malloc_can_help(*outcome_.recorded, *on_all))
+      schedule_.replan(goals_of(schedule_.tasks(), variants, true));
   }
 
   // The machine may be busy for a moment only: a tenth of the budget goes into waiting for that, not more than a second at
@@ -352,6 +350,7 @@ class Examination {
       schedule_.count(index, now_s() - begin);
       if (failure.empty()) (all ? outcome_.recorded_trial : outcome_.recorded_alone_trial) = run.trial;
       if (!failure.empty()) note({.kind = Note::Kind::kRecordedRunFailed, .setting = task.setting, .why = failure});
+      if (failure.empty() && all) replan_if_malloc_is_idle();
     } else if (failure.empty()) {
       keep(index, run, now_s() - begin);
     } else {
@@ -398,9 +397,8 @@ class Examination {
   void conclude(bool complete) {
     Experiment& facts = experiment();
     outcome_.signal = caller_.signal();
-    facts.complete = complete && std::ranges::none_of(facts.cells, [](const Cell& cell) {
-                       return cell.trials.empty() && cell.failure.empty();
-                     });
+    const auto is_untried = [](const Cell& cell) { return cell.trials.empty() && cell.failure.empty(); };
+    facts.complete = complete && (looks_.are_settled(round_) || std::ranges::none_of(facts.cells, is_untried));
     if (std::ranges::none_of(facts.cells, [](const Cell& cell) { return cell.variant == 0 && !cell.trials.empty(); }))
       throw complete ? Refused(Refusal::kFailsLater, facts.cells.front().failure) : Refused(Refusal::kInterruptedTooEarly);
     show({.kind = Activity::Kind::kReadRecording});
@@ -411,14 +409,18 @@ class Examination {
   }
 
   // What was recorded and sampled; each is made once, so it is read once. None is made later.
-  void read_recordings() {
-    if (std::exchange(are_read_, true)) return;
-    for (std::size_t task = 0; task < schedule_.tasks().size(); ++task)
-      if (!schedule_.tasks()[task].is_trial()) schedule_.give_up(task);
+  void read_recording_on_all() {
+    if (std::exchange(is_read_, true)) return;
     Recordings::Read recorded = read_recording(kAll, sweep_.back());
     outcome_.recorded = std::move(recorded.attribution);
     outcome_.profile = std::move(recorded.profile);
     outcome_.traces = std::move(recorded.traces);
+  }
+  void read_recordings() {
+    if (std::exchange(are_read_, true)) return;
+    for (std::size_t task = 0; task < schedule_.tasks().size(); ++task)
+      if (!schedule_.tasks()[task].is_trial()) schedule_.give_up(task);
+    read_recording_on_all();
     outcome_.recorded_alone = read_recording(kAlone, sweep_.front()).attribution;
     compare_code();
   }
@@ -428,7 +430,7 @@ class Examination {
     std::erase_if(facts.cells, [](const Cell& cell) { return cell.trials.empty() && cell.failure.empty(); });
     std::erase_if(facts.delayed, [](const Delayed& of) { return of.trials.empty(); });
     facts.control = control_.control();
-    facts.looks = settings().rounds > 0 ? 1 : kMostLooks;
+    facts.looks = settings().rounds > 0 ? 1 : Looks::kMost;
     if (!own_cpus_.empty()) facts.own_cpus = static_cast<unsigned>(median(own_cpus_));
     facts.code = code_;
     judge_work(facts);
@@ -479,9 +481,8 @@ class Examination {
   CodeSamples sampled_, sampled_alone_;
   CodeGrowth code_;
   bool are_read_ = false;  // the recordings
-  Verdict open_;           // so far, where the trials go on for its sake
-  unsigned looks_ = 0;     // at the trials so far
-  unsigned decided_ = 0;   // verdicts so far, one after the other, that were the same
+  bool is_read_ = false;   // of these, the one on all CPUs
+  Looks looks_;            // at the trials so far
   unsigned round_ = 0;     // from 1 on; 0: the first run
   std::optional<int> expected_status_;
   double began_s_ = 0;

@@ -40,8 +40,9 @@ struct Goal {
 // `record`: the probe can be loaded; `delay`: and what delays calls.
 [[nodiscard]] std::vector<Task> tasks_of(const Settings& settings, std::span<const Variant> variants, unsigned cpus,
                                          bool record, bool delay);
-// In the order of importance.
-[[nodiscard]] std::vector<Goal> goals_of(std::span<const Task> tasks, std::span<const Variant> variants);
+// In the order of importance. `malloc_is_idle`: no other one can help.
+[[nodiscard]] std::vector<Goal> goals_of(std::span<const Task> tasks, std::span<const Variant> variants,
+                                         bool malloc_is_idle = false);
 // With a number of rounds instead of a budget.
 [[nodiscard]] std::vector<Goal> goals_of(std::span<const Task> tasks, unsigned rounds);
 

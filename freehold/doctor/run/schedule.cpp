@@ -58,6 +58,7 @@ std::vector<std::size_t> Schedule::order_of_round(unsigned round) const {
   std::vector<std::size_t> trials, others;
   for (const Goal& goal : std::ranges::any_of(first_, is_open) ? first_ : goals_) {
     const bool is_trial = tasks_[goal.task].is_trial();
+    if (round == 0 && !is_trial && effort_.rounds == 0 && !trials.empty()) return trials;
     std::vector<std::size_t>& order = is_trial ? trials : others;
     if (std::ranges::find(order, goal.task) == order.end() && wanted[goal.task] > done_[goal.task] &&
         (round > 0 || is_trial))
@@ -106,13 +107,22 @@ bool Schedule::run_again(const std::vector<std::size_t>& variants, unsigned runs
     const bool is_end = what.setting.width() == most || what.setting.width() == least;
     const bool is_given_up = std::ranges::find(goals_, task, &Goal::task) == goals_.end();
     if (!what.is_trial() || what.delay_ns > 0 || !is_end || is_given_up) continue;
-    if (std::ranges::find(variants, what.variant) != variants.end())
-      more.push_back({.task = task, .runs = done_[task] + runs});
+    if (std::ranges::find(variants, what.variant) == variants.end()) continue;
+    for (unsigned run = 1; run <= runs; ++run) more.push_back({.task = task, .runs = done_[task] + run});
   }
+  // What ran least tells least, and everything is compared with the program as it is.
+  std::ranges::stable_sort(more, {},
+                           [this](const Goal& goal) { return std::pair(goal.runs, tasks_[goal.task].variant != 0); });
   goals_.insert(goals_.begin(), more.begin(), more.end());
   first_ = more;
   const std::vector<unsigned> wanted = targets();
   return std::ranges::any_of(more, [&](const Goal& goal) { return wanted[goal.task] > done_[goal.task]; });
+}
+
+void Schedule::replan(std::vector<Goal> goals) {
+  std::erase_if(goals,
+                [this](const Goal& goal) { return std::ranges::find(goals_, goal.task, &Goal::task) == goals_.end(); });
+  goals_ = std::move(goals);
 }
 
 void Schedule::give_up(std::size_t task) {

@@ -2,8 +2,9 @@
 // The order of an examination's runs: its tasks, how often each has run and how long it took, and which still fit into the
 // time.
 //
-// The first round goes by importance, so that an early end leaves the most. The others begin with the recordings, and
-// shuffle the rest, so that a machine that becomes slower becomes so for every treatment alike. One thread.
+// The first round goes by importance, so that an early end leaves the most, up to what is recorded: that may show that some
+// treatments need not be tried. The others begin with the recordings, and shuffle the rest, so that a machine that becomes
+// slower becomes so for every treatment alike. One thread.
 #pragma once
 #include <cstddef>
 #include <optional>
@@ -50,6 +51,8 @@ class Schedule {
   // Adds `runs` more of these variants at both ends of the sweep, and of the copies, which come before all else. False:
   // there is no time for any.
   bool run_again(const std::vector<std::size_t>& variants, unsigned runs);
+  // Other goals from now on, but none for a task that was given up.
+  void replan(std::vector<Goal> goals);
   // The task would fail again, perhaps only at its timeout.
   void give_up(std::size_t task);
 
