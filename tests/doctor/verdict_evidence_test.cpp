@@ -387,6 +387,17 @@ TEST(Evidence, TrialsDifferButIdleAlike_Serial) {
   EXPECT_GE(serial, 16U);
 }
 
+// One of all trials took eleven times as long as the others of its cell. Nothing else differs.
+TEST(Evidence, OneTrialStoodStill_OthersTellAsMuch) {
+  Made made(0.01, 2);
+  made.takes(0, 1, 0.5).takes(2, 1, 0.5).takes(3, 1, 0.5).copies(1);
+  for (Cell& cell : made.experiment_.cells)
+    for (unsigned round = 0; round < 2; ++round) cell.trials[round].round = round;
+  made.experiment_.cells[3].trials[1].wall_s *= 11;
+  const Estimate lost = made.verdict().lost;
+  EXPECT_LT(lost.high - lost.low, 0.1);
+}
+
 TEST(Evidence, AdviceKeepsWithinTheBound) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     Attribution recorded;

@@ -173,7 +173,8 @@ Resampled::Resampled(const Experiment& experiment) : experiment_(experiment) {
     }
   }
   usual_spread_ = usual_spread_of(experiment, costs, false);
-  const double within_rounds = usual_spread_of(experiment, costs, true);
+  // One trial that stood still makes its whole round seem slow: what rounds do is taken off only if trials differ less then.
+  const double within_rounds = std::min(usual_spread_, usual_spread_of(experiment, costs, true));
   const double spread_of_busy = usual_spread_of(experiment, busy, false);
   const DrawnRounds rounds(experiment);
 
