@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The static command in an empty root: it holds the command, /proc and /dev/null, and for the runs glibc and one program.
 
-  one.py STATIC_COMMAND EXAMPLE
+  one.py STATIC_COMMAND EXAMPLE                     all that it can do
+  one.py STATIC_COMMAND EXAMPLE QEMU -L LIBRARIES   of arm64: what an emulator can do
 
 Exit code 77: this process may make no root.
 """
@@ -14,10 +15,20 @@ import subprocess
 import sys
 import tempfile
 
-ONE, EXAMPLE = sys.argv[1:]
+ONE, EXAMPLE, *EMULATOR = sys.argv[1:]
+FOREIGN = pathlib.Path(__file__).resolve().parents[2] / "packaging/foreign/run"
 PROGRAM = "/bin/" + pathlib.Path(EXAMPLE).name
 UNSHARE = ["unshare", "--mount", "--pid", "--fork", *([] if os.geteuid() == 0 else ["--user", "--map-root-user"])]
 INSIDE = 'cd "$1" && mount -t proc proc proc && mount --bind /dev/null dev/null && {}; shift && exec chroot . "$@"'
+
+
+def libraries_of(program):
+    """Where they lie here, and in a root."""
+    if EMULATOR:
+        names = ("ld-linux-aarch64.so.1", "aarch64-linux-gnu/libc.so.6", "aarch64-linux-gnu/libm.so.6")
+        return [(f"{EMULATOR[-1]}/lib/{name}", f"lib/{name}") for name in names]
+    found = re.findall(r"(?:=> |^\t)(/\S+) \(", subprocess.check_output(["ldd", program], text=True), re.M)
+    return [(library, library[1:]) for library in found]
 
 
 class Root:
@@ -30,15 +41,15 @@ class Root:
         shutil.copy(ONE, self.folder / "bin/freehold")
         for program in programs:
             shutil.copy(program, self.folder / "bin")
-            for library in re.findall(r"(?:=> |^\t)(/\S+) \(", subprocess.check_output(["ldd", program], text=True), re.M):
-                (self.folder / library[1:]).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy(library, self.folder / library[1:])
+            for library, inside in libraries_of(program):
+                (self.folder / inside).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(library, self.folder / inside)
 
     def run(self, *words, setup="true", variables=(), unshare=UNSHARE):
         """Exit code, output and errors of the command, after the shell's words `setup` in the root's folder."""
         environment = {"PATH": os.environ["PATH"], **dict(variables)}
-        ended = subprocess.run([*unshare, "sh", "-c", INSIDE.format(setup), "sh", self.folder, *words], env=environment, text=True, capture_output=True,
-                               timeout=120, check=False)
+        enter = [FOREIGN, "aarch64", self.folder] if EMULATOR else [*unshare, "sh", "-c", INSIDE.format(setup), "sh", self.folder]
+        ended = subprocess.run([*enter, *words], env=environment, text=True, capture_output=True, timeout=120, check=False)
         return ended.returncode, ended.stdout, ended.stderr
 
     def copies(self):
@@ -53,20 +64,27 @@ def check_alone(root):
     assert not root.copies(), "nothing is written before it is needed"
 
 
+RUN = ("/bin/freehold", "run", "--stats", "--", PROGRAM, "1000")
+
+
 def check_run(root):
-    run = ("/bin/freehold", "run", "--stats", "--", PROGRAM, "1000")
-    code, out, err = root.run(*run)
+    code, out, err = root.run(*RUN)
     assert code == 0 and "small blocks" in err, (code, out, err)
+    code, out, err = root.run("/bin/freehold", "run", "--", "/bin/freehold", "--version")
+    assert code == 2 and "static program" in err, (code, out, err)
+
+
+def check_copies(root):
     [library] = root.copies()
     assert library.name.startswith("libfreehold.so."), library
     assert library.parent.stat().st_mode & 0o777 == 0o700 and library.stat().st_mode & 0o777 == 0o500
     before = library.stat().st_mtime_ns, library.stat().st_ino
-    assert root.run(*run)[0] == 0 and (library.stat().st_mtime_ns, library.stat().st_ino) == before, "it was written again"
+    assert root.run(*RUN)[0] == 0 and (library.stat().st_mtime_ns, library.stat().st_ino) == before, "it was written again"
     good = library.read_bytes()
     library.chmod(0o700)
     library.write_bytes(good[:-1] + b"x")
     library.chmod(0o500)
-    assert root.run(*run)[0] == 0 and library.read_bytes() == good, "a copy with other content was used"
+    assert root.run(*RUN)[0] == 0 and library.read_bytes() == good, "a copy with other content was used"
 
 
 def check_refusals(root):
@@ -117,7 +135,24 @@ def check_attach(root):
     assert code == 0 and "Parser::" in out and "malloc and free in libc.so.6" in out, (code, out, err)
 
 
+def check_foreign():
+    code = subprocess.run([*EMULATOR, ONE, "--version"], check=False, stdout=subprocess.DEVNULL).returncode
+    assert code == 0, code
+    with tempfile.TemporaryDirectory() as empty, tempfile.TemporaryDirectory() as glibc:
+        root = Root(empty)
+        code, _, err = root.run("/bin/freehold", "--version")
+        if re.match("packaging/foreign/run: |unshare: ", err):
+            print(f"skipped: {err}")
+            return 77
+        check_alone(root)
+        check_run(Root(glibc, EXAMPLE))
+    print("one: alone, run")
+    return 0
+
+
 def main():
+    if EMULATOR:
+        return check_foreign()
     if subprocess.run([*UNSHARE, "mount", "-t", "tmpfs", "none", "/tmp"], stderr=subprocess.DEVNULL, check=False).returncode != 0:
         print("skipped: this process may make no root of its own")
         return 77
@@ -126,6 +161,7 @@ def main():
         check_attach(Root(beside))
         root = Root(glibc, "/bin/true", EXAMPLE)
         check_run(root)
+        check_copies(root)
         check_refusals(root)
         check_doctor(root)
     print("one: alone, beside another, run, refusals, doctor")
