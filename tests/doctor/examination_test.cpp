@@ -231,6 +231,19 @@ TEST_F(OfTwo, DisturbedRuns_AreRepeatedAFewTimes) {
   EXPECT_EQ(schedule_.targets()[peer], std::max(20u, before + 6));
 }
 
+// A last run may begin shortly before the budget ends; waiting half as long again for its end would spend another half of
+// it.
+TEST_F(OfTwo, LateRun_IsNotWaitedForBeyondTheGrace) {
+  const auto late = [this](double left_s, double grace_s) {
+    return Schedule(
+        tasks_, goals_of(tasks_, kVariants),
+        {.budget_s = 20, .grace_s = grace_s, .began_s = now_s() - 20 + left_s, .first_elapsed_s = 2, .first_cpu_s = 8});
+  };
+  EXPECT_NEAR(late(8.5, 1).in_time(index(alone_)), 9.5, 0.5) << "8 s are expected, and 12 would be half as many again";
+  EXPECT_NEAR(late(8.5, 9).in_time(index(alone_)), 12, 0.5);
+  EXPECT_NEAR(late(15, 1).in_time(index(alone_)), 15, 0.5) << "what was left";
+}
+
 // ---- whether work grows
 
 Cell cell_of(const Setting& setting, double wall_s, double cpu_s) {

@@ -40,7 +40,7 @@ constexpr double kCounting_s = 10;      // the same without a budget
 
 constexpr double kRunsShare = 0.92;      // of the budget; the rest is to read what was recorded
 constexpr double kSwitchedShare = 0.25;  // of the budget, for the recording of a program that leaves all to malloc
-constexpr double kInTime = 1.5;          // times what a run was expected to take: the budget waits for its end
+constexpr double kGraceShare = 0.05;     // of the budget: a last run that takes longer than expected may have it
 constexpr unsigned kMoreRuns = 2;        // of what decides, while the verdict is open
 constexpr double kWaitShare = 0.1;       // of the budget, for others to end
 constexpr double kWaitAtOnce_s = 1;      // before one trial
@@ -188,6 +188,7 @@ class Examination {
     }
     schedule_ = Schedule(std::move(tasks), std::move(goals),
                          {.budget_s = kRunsShare * settings().budget_s,
+                          .grace_s = kGraceShare * settings().budget_s,
                           .rounds = settings().rounds,
                           .serves = settings().server.used(),
                           .began_s = began_s_,
@@ -330,7 +331,7 @@ class Examination {
     const bool all = task.setting == sweep_.back();
     double timeout_s = kTimeout * schedule_.estimate(index) + kLeastTimeout_s;
     if (settings().server.used()) timeout_s += kReadyTimeout_s;
-    const double in_time_s = std::max(schedule_.time_left(), kInTime * schedule_.estimate(index));
+    const double in_time_s = schedule_.in_time(index);
     const bool is_cut = in_time_s < timeout_s;
     timeout_s = std::min(timeout_s, in_time_s);
     const double begin = now_s();

@@ -12,6 +12,7 @@ namespace freehold::doctor {
 namespace {
 
 constexpr unsigned kRepeatsOfDisturbed = 6;  // in all, of each task
+constexpr double kInTime = 1.5;              // times what a run was expected to take
 
 }  // namespace
 
@@ -83,6 +84,11 @@ void Schedule::count(std::size_t task, double elapsed_s, bool was_disturbed) {
 
 double Schedule::time_left() const {
   return effort_.rounds > 0 ? kFirstTimeout_s : std::max(0.0, effort_.began_s + effort_.budget_s - now_s());
+}
+
+double Schedule::in_time(std::size_t task) const {
+  const double in_time_s = std::max(time_left(), kInTime * estimate(task));
+  return effort_.rounds > 0 ? in_time_s : std::min(in_time_s, time_left() + effort_.grace_s);
 }
 
 bool Schedule::has_time() const {

@@ -18,6 +18,7 @@ class Schedule {
  public:
   struct Effort {
     double budget_s = 0;                          // for all runs
+    double grace_s = 0;                           // on top of that, for the end of the last one
     unsigned rounds = 0;                          // instead of a budget; 0: the budget decides
     bool serves = false;                          // a server's runs take the same time, whatever its CPUs
     double began_s = 0;                           // on the clock of now_s()
@@ -44,6 +45,9 @@ class Schedule {
   void count(std::size_t task, double elapsed_s, bool was_disturbed = false);
   // Seconds of the budget that are left.
   [[nodiscard]] double time_left() const;
+  // Seconds after which a run of the task that has not ended is none. The budget waits for the end of one that takes half as
+  // long again as expected, if that is within its grace.
+  [[nodiscard]] double in_time(std::size_t task) const;
   // Whether any task might still be run.
   [[nodiscard]] bool has_time() const;
   // True if all that a verdict needs at least was run, or cannot be for want of time.
