@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 #include <linux/perf_event.h>
 #include <sched.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,8 +13,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <memory>
-#include <thread>
 #include <vector>
 
 #include "freehold/doctor/run/attendance.hpp"
@@ -23,9 +20,7 @@
 #include "freehold/doctor/run/cpu_group.hpp"
 #include "freehold/doctor/run/event_count.hpp"
 #include "freehold/doctor/run/lock_sleepers.hpp"
-#include "freehold/doctor/run/precedence.hpp"
 #include "freehold/doctor/run/program.hpp"
-#include "freehold/live/process.hpp"
 
 namespace freehold::doctor {
 namespace {
@@ -313,163 +308,6 @@ TEST(CpuGroup, Version1_QuotaAndNanoseconds) {
   // A container's own group is mounted as the root.
   folder.file("cpu/cpu.cfs_quota_us", "200000\n");
   EXPECT_EQ(CpuGroup("1:cpu:/not/here\n", folder.path()).quota_cpus(), 2);
-}
-
-std::string group_of_session() {
-  std::ifstream in("/proc/self/autogroup");
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-TEST(Precedence, GivenBackAtTheEnd) {
-  const int nice = ::getpriority(PRIO_PROCESS, 0);
-  const std::string group = group_of_session();
-  bool taken = false;
-  {
-    Precedence precedence;
-    taken = precedence.take();
-    EXPECT_EQ(precedence.is_taken(), taken);
-    EXPECT_EQ(precedence.take(), taken);
-    EXPECT_EQ(::getpriority(PRIO_PROCESS, 0), taken ? -20 : nice);
-    EXPECT_TRUE(!taken || group.empty() || group_of_session().ends_with(" nice -20\n")) << group_of_session();
-  }
-  EXPECT_EQ(::getpriority(PRIO_PROCESS, 0), nice);
-  EXPECT_EQ(group_of_session(), group);
-  if (::geteuid() != 0) GTEST_SKIP() << "Only root may take precedence for certain.";
-}
-
-// A user who may not take it notices nothing.
-TEST(Precedence, NotPermitted_NothingChanges) {
-  const pid_t child = ::fork();
-  if (child == 0) {
-    const rlimit none{};
-    ::setrlimit(RLIMIT_NICE, &none);
-    if (::geteuid() == 0 && ::setuid(65534) != 0) ::_exit(2);
-    const int nice = ::getpriority(PRIO_PROCESS, 0);
-    Precedence precedence;
-    ::_exit(!precedence.take() && !precedence.is_taken() && ::getpriority(PRIO_PROCESS, 0) == nice ? 0 : 1);
-  }
-  int status = 0;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0);
-}
-
-// A process with so many threads beside its first one, which sleeps.
-class Threads {
- public:
-  explicit Threads(std::size_t n, int policy = SCHED_OTHER) : pid_(::fork()) {
-    if (pid_ == 0) live(n, policy);
-    const auto has_begun = [&] { return live::threads_of(pid_).size() == n + 1 && policies()[n] == policy; };
-    for (const double until = now_s() + 10; now_s() < until && !has_begun();) ::usleep(1000);
-  }
-  ~Threads() {
-    ::kill(pid_, SIGKILL);
-    ::waitpid(pid_, nullptr, 0);
-  }
-  [[nodiscard]] pid_t pid() const { return pid_; }
-  [[nodiscard]] std::vector<int> policies() const {
-    std::vector<int> policies;
-    for (const pid_t thread : live::threads_of(pid_)) policies.push_back(::sched_getscheduler(thread));
-    return policies;
-  }
-
- private:
-  [[noreturn]] static void live(std::size_t n, int policy) {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    std::vector<std::thread> threads;
-    for (std::size_t i = 0; i < n; ++i)
-      threads.emplace_back([policy] {
-        const sched_param none{};
-        ::sched_setscheduler(0, policy, &none);
-        for (;;) ::pause();
-      });
-    for (;;) ::pause();
-  }
-  pid_t pid_;
-};
-
-TEST(RealTime, NoMoreThreadsThanCpus_All) {
-  if (::geteuid() != 0) GTEST_SKIP() << "Only root may have real-time threads for certain.";
-  const std::size_t cpus = cpus_in_order().size();
-  const Threads program(cpus), larger(cpus + 1);
-  {
-    RealTime real_time(program.pid());
-    EXPECT_EQ(::sched_getscheduler(0), SCHED_FIFO | SCHED_RESET_ON_FORK);
-    real_time.look();
-    EXPECT_EQ(program.policies(), std::vector<int>(cpus + 1, SCHED_RR | SCHED_RESET_ON_FORK)) << "the first thread sleeps";
-  }
-  EXPECT_EQ(::sched_getscheduler(0), SCHED_OTHER);
-  {
-    RealTime real_time(larger.pid());
-    real_time.look();
-    EXPECT_EQ(larger.policies(), std::vector<int>(cpus + 2, SCHED_OTHER));
-  }
-}
-
-// It had no more threads than CPUs, and begins another.
-TEST(RealTime, MoreThreadsLater_NoneAnyMore) {
-  if (::geteuid() != 0) GTEST_SKIP() << "Only root may have real-time threads for certain.";
-  const std::size_t cpus = cpus_in_order().size();
-  const Threads program(cpus + 1);
-  const sched_param lowest{1};
-  const std::vector<pid_t> threads = live::threads_of(program.pid());
-  for (std::size_t i = 0; i < cpus; ++i) {
-    ASSERT_EQ(::setpriority(PRIO_PROCESS, static_cast<id_t>(threads[i]), kNiceBeforeOthers), 0);
-    ASSERT_EQ(::sched_setscheduler(threads[i], SCHED_RR | SCHED_RESET_ON_FORK, &lowest), 0);
-  }
-  RealTime real_time(program.pid());
-  real_time.look();
-  EXPECT_EQ(program.policies(), std::vector<int>(cpus + 2, SCHED_OTHER));
-  for (const pid_t thread : threads) EXPECT_EQ(::getpriority(PRIO_PROCESS, static_cast<id_t>(thread)), -20);
-}
-
-// What a program starts between two looks is ordinary, whether or not anybody looks again.
-TEST(RealTime, ChildrenDoNotInheritIt) {
-  if (::geteuid() != 0) GTEST_SKIP() << "Only root may have real-time threads for certain.";
-  int ends[2];
-  ASSERT_EQ(::pipe(ends), 0);
-  const pid_t child = ::fork();
-  if (child == 0) {
-    char go = 0;
-    if (::read(ends[0], &go, 1) != 1) ::_exit(2);
-    const pid_t grandchild = ::fork();
-    if (grandchild == 0) ::_exit(::sched_getscheduler(0) == SCHED_OTHER ? 0 : 1);
-    int status = 0;
-    ::waitpid(grandchild, &status, 0);
-    ::_exit(WEXITSTATUS(status));
-  }
-  RealTime real_time(child);
-  real_time.look();
-  EXPECT_EQ(::sched_getscheduler(child), SCHED_RR | SCHED_RESET_ON_FORK);
-  ASSERT_EQ(::write(ends[1], "", 1), 1);
-  int status = 0;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0);
-  for (const int end : ends) ::close(end);
-}
-
-TEST(RealTime, ProgramChoosesPriorities_LeftAlone) {
-  const Threads batch(1, SCHED_BATCH), nice(1);
-  RealTime(batch.pid()).look();
-  EXPECT_EQ(batch.policies(), (std::vector<int>{SCHED_OTHER, SCHED_BATCH}));
-  ASSERT_EQ(::setpriority(PRIO_PROCESS, static_cast<id_t>(live::threads_of(nice.pid())[1]), 10), 0);
-  RealTime(nice.pid()).look();
-  EXPECT_EQ(nice.policies(), (std::vector<int>{SCHED_OTHER, SCHED_OTHER}));
-  const Threads own(1);
-  const sched_param ten{10};
-  if (::sched_setscheduler(own.pid(), SCHED_RR, &ten) != 0) return;  // only root may for certain
-  RealTime(own.pid()).look();
-  EXPECT_EQ(own.policies(), (std::vector<int>{SCHED_RR, SCHED_OTHER}));
-}
-
-TEST(Precedence, TwoInOneSession_TheFirstGivesTheGroupBack) {
-  const std::string group = group_of_session();
-  auto first = std::make_unique<Precedence>();
-  auto second = std::make_unique<Precedence>();
-  if (!first->take() || group.empty()) GTEST_SKIP() << "There is nothing to take.";
-  EXPECT_TRUE(second->take());
-  first.reset();
-  second.reset();
-  EXPECT_EQ(group_of_session(), group);
 }
 
 }  // namespace

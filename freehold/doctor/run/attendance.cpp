@@ -5,6 +5,7 @@
 #include <linux/perf_event.h>
 #include <poll.h>
 #include <sys/prctl.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -71,6 +72,25 @@ std::vector<unsigned> cpus_of(std::span<const LaunchOptions> copies) {
   return cpus.empty() ? cpus_in_order() : cpus;
 }
 
+Suspension::Suspension() {
+  sigset_t blocked;
+  ::sigprocmask(SIG_BLOCK, nullptr, &blocked);
+  if (::sigismember(&blocked, SIGTSTP) == 1) return;
+  ::sigemptyset(&signal_);
+  ::sigaddset(&signal_, SIGTSTP);
+  fd_ = ::signalfd(-1, &signal_, SFD_CLOEXEC);
+  if (fd_ >= 0) ::sigprocmask(SIG_BLOCK, &signal_, nullptr);
+}
+Suspension::~Suspension() {
+  if (fd_ < 0) return;
+  ::close(fd_);
+  ::sigprocmask(SIG_UNBLOCK, &signal_, nullptr);
+}
+void Suspension::stop() {
+  ::sigprocmask(SIG_UNBLOCK, &signal_, nullptr);  // it stops here
+  ::sigprocmask(SIG_BLOCK, &signal_, nullptr);
+}
+
 Adoption::Adoption() : own_(children()) {
   ::prctl(PR_GET_CHILD_SUBREAPER, &before_);
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -132,7 +152,7 @@ bool Attendance::stopped() const {
 }
 
 void Attendance::wait(double until) {
-  std::vector<pollfd> files{{host_.stop_fd, POLLIN, 0}};
+  std::vector<pollfd> files{{host_.stop_fd, POLLIN, 0}, {suspension_.fd(), POLLIN, 0}};
   bool blind = false;  // somebody's end cannot be polled
   for (const auto& child : children_) {
     if (!child->is_up()) continue;
@@ -150,6 +170,7 @@ void Attendance::wait(double until) {
   const double before = now();
   ::ppoll(files.data(), files.size(), &timeout, nullptr);
   if (const double overslept = now() - before - left; overslept > kOverslept_s) absent_s_ += overslept;
+  if (files[1].revents != 0) stop_with_children();
   if (watch_ && children_[0]->is_up()) watch_->look_at_times_of_root();  // gone, once it has been waited for
   if (now_s() >= next_real_time_s_) look_at_priorities();
   if (sampler_ && children_[0]->is_up()) sampler_->look();
@@ -219,6 +240,18 @@ void Attendance::look_at_priorities() {
   const double begin = now_s();
   if (children_[0]->is_up()) real_time_->look();
   next_real_time_s_ = now_s() + std::max(RealTime::kLooksEvery_s, (now_s() - begin) / kLookShare);
+}
+
+void Attendance::stop_with_children() {
+  const double begin = now_s();
+  const auto signal_all = [this](int signal) {
+    for (const auto& child : children_)
+      if (child->is_up()) child->signal_group(signal);
+  };
+  signal_all(SIGSTOP);
+  suspension_.stop();
+  signal_all(SIGCONT);
+  absent_s_ += now_s() - begin;
 }
 
 std::vector<pid_t> Attendance::adopted() const {

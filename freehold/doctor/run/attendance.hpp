@@ -2,6 +2,8 @@
 // Children of one run: started, listened to, watched, ended. And what the CPUs did for other processes meanwhile. Internal
 // to program.cpp and service.cpp; busy_on() also serves the measuring commands.
 #pragma once
+#include <signal.h>
+
 #include <cmath>
 #include <filesystem>
 #include <memory>
@@ -36,6 +38,25 @@ struct Busy {
 // The last lines of what was written, whole ones.
 [[nodiscard]] std::string last_words_of(Child& child);
 [[nodiscard]] std::vector<unsigned> cpus_of(std::span<const LaunchOptions> copies);
+
+// While it lives, Ctrl-Z (SIGTSTP) does not stop this process before its children were told. It changes nothing for a caller
+// that blocks the signal.
+class Suspension {
+ public:
+  Suspension();
+  Suspension(const Suspension&) = delete;
+  Suspension& operator=(const Suspension&) = delete;
+  ~Suspension();
+
+  // To poll: readable when this process is to stop; -1: never.
+  [[nodiscard]] int fd() const noexcept { return fd_; }
+  // Stops until somebody says continue.
+  void stop();
+
+ private:
+  sigset_t signal_{};
+  int fd_ = -1;
+};
 
 // While it lives, processes that their parents left become children of this one. At its end they are killed.
 class Adoption {
@@ -103,12 +124,15 @@ class Attendance {
  private:
   void look();
   void look_at_priorities();
+  // The threads of the program would go on before others, and this process would not look after them.
+  void stop_with_children();
   // Descendants of the first child whose parents have ended.
   [[nodiscard]] std::vector<pid_t> adopted() const;
   // How many processes of the first child's run on though it has ended. Before it is waited for, as that ends its group.
   [[nodiscard]] unsigned left_processes() const;
 
   const Host& host_;
+  Suspension suspension_;
   Adoption adoption_;  // outlives the children
   Throttling throttling_;
   std::vector<std::unique_ptr<Child>> children_;

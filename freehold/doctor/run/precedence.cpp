@@ -2,7 +2,11 @@
 #include "freehold/doctor/run/precedence.hpp"
 
 #include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <vector>
@@ -30,6 +34,20 @@ bool set_group_nice(const std::string& nice) {
   return bool(out << nice << std::flush);
 }
 
+// Ctrl-Z, fg and bg are told to the whole process group, so to this process, too. Pre: all signals are blocked.
+[[noreturn]] void keep_group(pid_t parent, const std::string& nice_before, const sigset_t& all) {
+  ::prctl(PR_SET_PDEATHSIG, SIGUSR1);
+  ::close_range(0, ~0U, 0);
+  while (::getppid() == parent) {
+    int signal = 0;
+    ::sigwait(&all, &signal);
+    if (signal == SIGTSTP) set_group_nice(nice_before);
+    if (signal == SIGCONT) set_group_nice(std::to_string(kNiceBeforeOthers));
+  }
+  set_group_nice(nice_before);
+  ::_exit(0);
+}
+
 bool set_policy(pid_t thread, int policy, int priority) {
   const sched_param param{priority};
   return ::sched_setscheduler(thread, policy, &param) == 0;
@@ -42,16 +60,25 @@ bool Precedence::take() {
   tried_ = true;
   nice_before_ = ::getpriority(PRIO_PROCESS, 0);
   taken_ = ::setpriority(PRIO_PROCESS, 0, kNiceBeforeOthers) == 0;
-  const std::string group = taken_ ? group_nice() : "";
+  const std::string group = taken_ ? group_nice() : "", ours = std::to_string(kNiceBeforeOthers);
   // If it is taken already, by another examination in the session, that one gives it back.
-  if (!group.empty() && group != std::to_string(kNiceBeforeOthers) && set_group_nice(std::to_string(kNiceBeforeOthers)))
+  if (!group.empty() && group != ours && set_group_nice(ours)) {
     group_nice_before_ = group;
+    const pid_t parent = ::getpid();
+    sigset_t all, before;
+    ::sigfillset(&all);
+    ::sigprocmask(SIG_BLOCK, &all, &before);
+    keeper_ = ::fork();
+    if (keeper_ == 0) keep_group(parent, group, all);
+    ::sigprocmask(SIG_SETMASK, &before, nullptr);
+  }
   return taken_;
 }
 
 Precedence::~Precedence() {
   if (!taken_) return;
   ::setpriority(PRIO_PROCESS, 0, nice_before_);
+  if (keeper_ > 0 && ::kill(keeper_, SIGKILL) == 0) ::waitpid(keeper_, nullptr, 0);
   if (!group_nice_before_.empty()) set_group_nice(group_nice_before_);
 }
 

@@ -16,7 +16,8 @@ namespace freehold::doctor {
 inline constexpr int kNiceBeforeOthers = -20;
 
 // While it is taken, the calling thread runs at nice -20, and so does its session, which the kernel weighs as one
-// (autogroup). The end gives back what was there. If the process is killed, its session keeps its weight until it is left.
+// (autogroup). The end gives back what was there. A child that does nothing else gives the session's weight back if the
+// thread is killed, and while Ctrl-Z has stopped its process group.
 class Precedence {
  public:
   Precedence() = default;
@@ -32,6 +33,7 @@ class Precedence {
   bool tried_ = false, taken_ = false;
   int nice_before_ = 0;
   std::string group_nice_before_;  // empty: the session has no group, or kept its weight
+  pid_t keeper_ = -1;              // the child
 };
 
 // Gives the threads of a program's first process real-time priority while no more threads of the program run than may use

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: MIT
+// Runs that go before other processes: what is taken, what is given back, and what Ctrl-Z does to it.
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "freehold/doctor/run/attendance.hpp"
+#include "freehold/doctor/run/child.hpp"
+#include "freehold/doctor/run/precedence.hpp"
+#include "freehold/doctor/run/program.hpp"
+#include "freehold/live/process.hpp"
+
+namespace freehold::doctor {
+namespace {
+
+std::string group_of_session() {
+  std::ifstream in("/proc/self/autogroup");
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+TEST(Precedence, GivenBackAtTheEnd) {
+  const int nice = ::getpriority(PRIO_PROCESS, 0);
+  const std::string group = group_of_session();
+  bool taken = false;
+  {
+    Precedence precedence;
+    taken = precedence.take();
+    EXPECT_EQ(precedence.is_taken(), taken);
+    EXPECT_EQ(precedence.take(), taken);
+    EXPECT_EQ(::getpriority(PRIO_PROCESS, 0), taken ? -20 : nice);
+    EXPECT_TRUE(!taken || group.empty() || group_of_session().ends_with(" nice -20\n")) << group_of_session();
+  }
+  EXPECT_EQ(::getpriority(PRIO_PROCESS, 0), nice);
+  EXPECT_EQ(group_of_session(), group);
+  if (::geteuid() != 0) GTEST_SKIP() << "Only root may take precedence for certain.";
+}
+
+// A user who may not take it notices nothing.
+TEST(Precedence, NotPermitted_NothingChanges) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const rlimit none{};
+    ::setrlimit(RLIMIT_NICE, &none);
+    if (::geteuid() == 0 && ::setuid(65534) != 0) ::_exit(2);
+    const int nice = ::getpriority(PRIO_PROCESS, 0);
+    Precedence precedence;
+    ::_exit(!precedence.take() && !precedence.is_taken() && ::getpriority(PRIO_PROCESS, 0) == nice ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+// A process with so many threads beside its first one, which sleeps.
+class Threads {
+ public:
+  explicit Threads(std::size_t n, int policy = SCHED_OTHER) : pid_(::fork()) {
+    if (pid_ == 0) live(n, policy);
+    const auto has_begun = [&] { return live::threads_of(pid_).size() == n + 1 && policies()[n] == policy; };
+    for (const double until = now_s() + 10; now_s() < until && !has_begun();) ::usleep(1000);
+  }
+  ~Threads() {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  [[nodiscard]] pid_t pid() const { return pid_; }
+  [[nodiscard]] std::vector<int> policies() const {
+    std::vector<int> policies;
+    for (const pid_t thread : live::threads_of(pid_)) policies.push_back(::sched_getscheduler(thread));
+    return policies;
+  }
+
+ private:
+  [[noreturn]] static void live(std::size_t n, int policy) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    std::vector<std::thread> threads;
+    for (std::size_t i = 0; i < n; ++i)
+      threads.emplace_back([policy] {
+        const sched_param none{};
+        ::sched_setscheduler(0, policy, &none);
+        for (;;) ::pause();
+      });
+    for (;;) ::pause();
+  }
+  pid_t pid_;
+};
+
+TEST(RealTime, NoMoreThreadsThanCpus_All) {
+  if (::geteuid() != 0) GTEST_SKIP() << "Only root may have real-time threads for certain.";
+  const std::size_t cpus = cpus_in_order().size();
+  const Threads program(cpus), larger(cpus + 1);
+  {
+    RealTime real_time(program.pid());
+    EXPECT_EQ(::sched_getscheduler(0), SCHED_FIFO | SCHED_RESET_ON_FORK);
+    real_time.look();
+    EXPECT_EQ(program.policies(), std::vector<int>(cpus + 1, SCHED_RR | SCHED_RESET_ON_FORK)) << "the first thread sleeps";
+  }
+  EXPECT_EQ(::sched_getscheduler(0), SCHED_OTHER);
+  {
+    RealTime real_time(larger.pid());
+    real_time.look();
+    EXPECT_EQ(larger.policies(), std::vector<int>(cpus + 2, SCHED_OTHER));
+  }
+}
+
+// It had no more threads than CPUs, and begins another.
+TEST(RealTime, MoreThreadsLater_NoneAnyMore) {
+  if (::geteuid() != 0) GTEST_SKIP() << "Only root may have real-time threads for certain.";
+  const std::size_t cpus = cpus_in_order().size();
+  const Threads program(cpus + 1);
+  const sched_param lowest{1};
+  const std::vector<pid_t> threads = live::threads_of(program.pid());
+  for (std::size_t i = 0; i < cpus; ++i) {
+    ASSERT_EQ(::setpriority(PRIO_PROCESS, static_cast<id_t>(threads[i]), kNiceBeforeOthers), 0);
+    ASSERT_EQ(::sched_setscheduler(threads[i], SCHED_RR | SCHED_RESET_ON_FORK, &lowest), 0);
+  }
+  RealTime real_time(program.pid());
+  real_time.look();
+  EXPECT_EQ(program.policies(), std::vector<int>(cpus + 2, SCHED_OTHER));
+  for (const pid_t thread : threads) EXPECT_EQ(::getpriority(PRIO_PROCESS, static_cast<id_t>(thread)), -20);
+}
+
+// What a program starts between two looks is ordinary, whether or not anybody looks again.
+TEST(RealTime, ChildrenDoNotInheritIt) {
+  if (::geteuid() != 0) GTEST_SKIP() << "Only root may have real-time threads for certain.";
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    char go = 0;
+    if (::read(ends[0], &go, 1) != 1) ::_exit(2);
+    const pid_t grandchild = ::fork();
+    if (grandchild == 0) ::_exit(::sched_getscheduler(0) == SCHED_OTHER ? 0 : 1);
+    int status = 0;
+    ::waitpid(grandchild, &status, 0);
+    ::_exit(WEXITSTATUS(status));
+  }
+  RealTime real_time(child);
+  real_time.look();
+  EXPECT_EQ(::sched_getscheduler(child), SCHED_RR | SCHED_RESET_ON_FORK);
+  ASSERT_EQ(::write(ends[1], "", 1), 1);
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  for (const int end : ends) ::close(end);
+}
+
+TEST(RealTime, ProgramChoosesPriorities_LeftAlone) {
+  const Threads batch(1, SCHED_BATCH), nice(1);
+  RealTime(batch.pid()).look();
+  EXPECT_EQ(batch.policies(), (std::vector<int>{SCHED_OTHER, SCHED_BATCH}));
+  ASSERT_EQ(::setpriority(PRIO_PROCESS, static_cast<id_t>(live::threads_of(nice.pid())[1]), 10), 0);
+  RealTime(nice.pid()).look();
+  EXPECT_EQ(nice.policies(), (std::vector<int>{SCHED_OTHER, SCHED_OTHER}));
+  const Threads own(1);
+  const sched_param ten{10};
+  if (::sched_setscheduler(own.pid(), SCHED_RR, &ten) != 0) return;  // only root may for certain
+  RealTime(own.pid()).look();
+  EXPECT_EQ(own.policies(), (std::vector<int>{SCHED_RR, SCHED_OTHER}));
+}
+
+TEST(Precedence, TwoInOneSession_TheFirstGivesTheGroupBack) {
+  const std::string group = group_of_session();
+  auto first = std::make_unique<Precedence>();
+  auto second = std::make_unique<Precedence>();
+  if (!first->take() || group.empty()) GTEST_SKIP() << "There is nothing to take.";
+  EXPECT_TRUE(second->take());
+  first.reset();
+  second.reset();
+  EXPECT_EQ(group_of_session(), group);
+}
+
+// Whether the condition comes true within ten seconds.
+template <class Condition>
+bool comes(const Condition& condition) {
+  for (const double until = now_s() + 10; now_s() < until; ::usleep(1000))
+    if (condition()) return true;
+  return false;
+}
+
+// Of a session of its own: 0 if its weight is given back when the process that took it gets the signal, as its terminal
+// would send it.
+int exit_code_of_session(int signal) {
+  const pid_t leader = ::fork();
+  if (leader == 0) {
+    ::setsid();
+    const std::string before = group_of_session();
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::setpgid(0, 0);
+      Precedence precedence;
+      if (!precedence.take() || before.empty() || group_of_session() == before) ::_exit(77);
+      ::kill(signal == SIGTSTP ? 0 : ::getpid(), signal);
+      for (;;) ::pause();
+    }
+    int status = 0;
+    ::waitpid(child, &status, WUNTRACED);
+    if (WIFEXITED(status)) ::_exit(WEXITSTATUS(status));
+    const bool is_back = comes([&] { return group_of_session() == before; });
+    ::kill(-child, SIGCONT);
+    const bool is_taken_again = signal == SIGKILL || comes([&] { return group_of_session() != before; });
+    ::kill(child, SIGKILL);
+    ::_exit(is_back && is_taken_again && comes([&] { return group_of_session() == before; }) ? 0 : 1);
+  }
+  int status = 0;
+  ::waitpid(leader, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST(Precedence, KilledOrStoppedByCtrlZ_TheGroupIsGivenBack) {
+  const int killed = exit_code_of_session(SIGKILL);
+  if (killed == 77) GTEST_SKIP() << "There is nothing to take.";
+  EXPECT_EQ(killed, 0);
+  EXPECT_EQ(exit_code_of_session(SIGTSTP), 0);
+}
+
+char state_of(pid_t pid) {
+  std::ifstream in("/proc/" + std::to_string(pid) + "/stat");
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  const std::size_t end = text.rfind(')');
+  return end == std::string::npos || end + 2 >= text.size() ? '-' : text[end + 2];
+}
+
+// What goes before others must not go on when nobody looks after it.
+TEST(Suspension, CtrlZ_TheProgramStopsAndGoesOnWithTheDoctor) {
+  const std::string go = testing::TempDir() + "freehold-go-" + std::to_string(::getpid());
+  const pid_t doctor = ::fork();
+  if (doctor == 0) {
+    ::setpgid(0, 0);
+    Host host;
+    sigemptyset(&host.mask);
+    const Command waits{.file = "/bin/sh",
+                        .arguments = {"sh", "-c", "while [ ! -e " + go + " ]; do sleep 0.01; done; exit 7"}};
+    ::_exit(failure_of(run(waits, {}, 60, host), 60) == "exit code 7" ? 0 : 1);
+  }
+  const auto family = [&] { return live::family_of(doctor); };
+  const auto all_are_stopped = [&] {
+    return std::ranges::all_of(family(), [](pid_t each) { return state_of(each) == 'T'; });
+  };
+  ASSERT_TRUE(comes([&] { return family().size() >= 3; })) << "the shell and its sleep";
+  ::kill(doctor, SIGTSTP);
+  int status = 0;
+  ASSERT_EQ(::waitpid(doctor, &status, WUNTRACED), doctor);
+  ASSERT_TRUE(WIFSTOPPED(status));
+  EXPECT_TRUE(comes(all_are_stopped)) << "the program runs on";
+  std::ofstream(go) << "go";
+  ::kill(doctor, SIGCONT);
+  ASSERT_EQ(::waitpid(doctor, &status, 0), doctor);
+  EXPECT_EQ(status, 0);
+  std::filesystem::remove(go);
+}
+
+}  // namespace
+}  // namespace freehold::doctor
