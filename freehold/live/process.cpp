@@ -2,7 +2,6 @@
 #include "freehold/live/process.hpp"
 
 #include <charconv>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -100,11 +99,8 @@ std::string sleeping_call_of(pid_t process, pid_t thread) {
 }
 
 std::uint64_t sleeps_of(pid_t process, pid_t thread) {
-  constexpr std::string_view kSleeps = "voluntary_ctxt_switches:";
-  std::ifstream in(proc_folder(process) / "task" / std::to_string(thread) / "status");
-  for (std::string line; std::getline(in, line);)
-    if (line.starts_with(kSleeps)) return std::strtoull(line.c_str() + kSleeps.size(), nullptr, 10);
-  return 0;
+  return number_in(text_of_proc_file(proc_folder(process) / "task" / std::to_string(thread) / "status"),
+                   "voluntary_ctxt_switches:");
 }
 
 bool listens(pid_t root) {

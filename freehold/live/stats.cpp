@@ -32,11 +32,6 @@ constexpr std::uint64_t kMostPoolWords = std::uint64_t{1} << 27;
 constexpr unsigned kMostShards = 1024;
 constexpr unsigned kTries = 10;
 
-// A directory as it is copied; the original holds atomics.
-struct EngineHead {
-  std::uint64_t mark[2];
-  std::uint32_t version, count;
-};
 template <class T>
 T at(const std::vector<std::byte>& record, std::size_t offset) {
   T value{};
@@ -322,10 +317,10 @@ LiveAnswer read_live_stats(pid_t pid) {
   bool is_damaged = false;
   for (const LiveMemory::Mark& mark : marks) {
     if (mark.kind != LiveMemory::Kind::kEngine) continue;
-    EngineHead head{};
-    if (!memory.read(mark.address, head)) continue;
-    if (head.version != alloc::kLiveVersion) {
-      answer.version = head.version;
+    std::uint32_t version = 0;
+    if (!memory.read(mark.address + offsetof(LiveDirectory, version), version)) continue;
+    if (version != alloc::kLiveVersion) {
+      answer.version = version;
       continue;
     }
     LiveStats stats;
