@@ -10,15 +10,13 @@ reported, so that `--store` keeps it.
 
 import argparse
 import json
-import os
 import pathlib
 import re
 import shutil
-import subprocess
 import tempfile
 
 from . import machine, peers, report, runs, stats
-from .instructions import without_debug_info
+from .instructions import callgrind, without_debug_info
 from .refusal import refuse
 from .rows import PROGRAMS, build_programs, macro_rows
 
@@ -41,13 +39,8 @@ ATTEMPTS = 3
 
 def executed(program, library, arguments, folder):
     """(instructions of the process, operations) under callgrind."""
-    environment = {**os.environ, "LD_BIND_NOW": "1", **({"LD_PRELOAD": library} if library else {})}
-    command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/profile", program, *map(str, arguments)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
-    collected = re.search(r"Collected : (\d+)", done.stderr)
-    if done.returncode != 0 or not collected:
-        raise peers.Missing(f"{' '.join(map(str, arguments))} does not run under valgrind: exit status {done.returncode}")
-    return int(collected[1]), json.loads(done.stdout)["operations"]
+    done = callgrind(program, library, arguments, folder)
+    return int(re.search(r"Collected : (\d+)", done.stderr)[1]), json.loads(done.stdout)["operations"]
 
 
 def instructions(library, row, scale):

@@ -4,7 +4,7 @@
 import argparse
 import subprocess
 
-from . import floors_table, machine, stored
+from . import machine, report, stored
 from .rows import PROGRAMS, build_programs
 
 
@@ -22,8 +22,5 @@ def main(arguments):
     options = parser.parse_args(arguments)
     build_programs()
     data = {"machine": machine.describe(), "floors": measure()}
-    print(machine.one_line(data["machine"]) + "\n")
-    print(floors_table.render(data))
-    if options.docs:
-        stored.keep("floors", data)
+    stored.finish("floors", report.floors, data, options)
     return 0

@@ -3,14 +3,11 @@
 
 import argparse
 import json
-import os
-import pathlib
 import random
 import subprocess
 
 from . import heaps_table, machine, peers, rows, runs, stats, stored
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 ROWS = {"map-ordered": "keys ascending, put at the end", "map-random": "keys at random"}
 OURS = heaps_table.OURS
 MEMORIES = [OURS, "private", "nodes", "monotonic", "unsynchronized", "synchronized", "malloc"]
@@ -19,17 +16,6 @@ THREADS = [1, 2, 4, 8]
 LIVES = {1: "one at a time", 1_000: "1,000, then all back", 10_000: "10,000, then all back"}
 THREAD_MEMORIES = ["private", OURS, peers.SYSTEM, peers.OURS]
 PAIRS = 4_000_000  # of all threads of a thread row, in each of its rounds
-
-
-def built_program():
-    """FREEHOLD_HEAP_ROWS, or the bench preset's, built now if it is not up to date; heap_thread_rows is beside it."""
-    if chosen := os.environ.get("FREEHOLD_HEAP_ROWS"):
-        return chosen
-    for step in (["cmake", "--preset", "bench"], ["cmake", "--build", "--preset", "bench", "--target", "heap_rows", "heap_thread_rows"]):
-        done = subprocess.run(step, cwd=ROOT, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            raise SystemExit(f"{' '.join(step)} failed:\n{done.stdout}{done.stderr}")
-    return str(ROOT / "build" / "bench" / "bench" / "heaps" / "heap_rows")
 
 
 def thread_candidates(names):
@@ -87,9 +73,8 @@ def run_threads(program, found, pairs, repeat):
         jobs = [(row, candidate) for row in results.values() for candidate in found]
         for row, (name, memory, library) in random.sample(jobs, len(jobs)):
             runs.progress(f"{row['life']}, {row['threads']} threads, {name}")
-            environment = {**os.environ, **({"LD_PRELOAD": library} if library else {})}
             done = subprocess.run([program, memory, str(row["threads"]), str(row["live"]), str(pairs)],
-                                  env=environment, capture_output=True, text=True, check=True)
+                                  env=peers.preloaded(library), capture_output=True, text=True, check=True)
             run = json.loads(done.stdout)
             for what, cell in row["runs"][name].items():
                 cell += run[what]
@@ -149,17 +134,12 @@ def main(arguments):
     with_threads, missing_with_threads = thread_candidates(options.thread_memories)
     rows.build_programs()
     data = {"machine": machine.describe(), "entries": options.entries, "missing": {**missing, **missing_with_threads}}
-    program = pathlib.Path(built_program())
+    program = rows.preset_program("FREEHOLD_HEAP_ROWS", "bench/heaps/heap_rows", "heap_rows", "heap_thread_rows")
     for _ in range(GATE_TRIES):  # ratios of one short run: a disturbed one is made again
         data["rows"] = {**run_maps(program, found, options.entries, options.repeat),
                         **run_threads(program.with_name("heap_thread_rows"), with_threads, options.pairs, options.repeat)}
         if not options.gate or passes(data):
             break
     runs.progress("")
-    print(machine.one_line(data["machine"]) + "\n")
-    print(heaps_table.render(data))
-    if options.json:
-        pathlib.Path(options.json).write_text(stored.dumps(data))
-    if options.docs:
-        stored.keep("heaps", data)
+    stored.finish("heaps", heaps_table.render, data, options)
     return 0 if not options.gate or passes(data) else 1

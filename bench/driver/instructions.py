@@ -7,7 +7,6 @@ the machine's load, so they serve as a golden.
 """
 
 import argparse
-import os
 import pathlib
 import re
 import shutil
@@ -50,15 +49,19 @@ def without_debug_info(binary, folder):
     return str(copy)
 
 
-def profile(program, library, arguments, folder):
-    environment = {**os.environ, "LD_PRELOAD": library} if library else dict(os.environ)
-    environment["LD_BIND_NOW"] = "1"  # the linker's work at a function's first call is not the function's
-    path = pathlib.Path(folder, "profile")
-    command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={path}", program, *map(str, arguments)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
-    if done.returncode != 0 or not path.exists():
-        raise peers.Missing(f"does not run under valgrind: exit status {done.returncode}")
-    return path.read_text()
+def callgrind(program, library, arguments, folder):
+    """The process that ran under callgrind; its profile is a file of the folder."""
+    environment = {**peers.preloaded(library), "LD_BIND_NOW": "1"}  # the linker's work at a function's first call is not the function's
+    command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/profile", program, *map(str, arguments)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    if done.returncode != 0 or not pathlib.Path(folder, "profile").exists():
+        raise peers.Missing(f"{' '.join(map(str, arguments))} does not run under valgrind: exit status {done.returncode}")
+    return done
+
+
+def profile(*what, folder):
+    callgrind(*what, folder)
+    return pathlib.Path(folder, "profile").read_text()
 
 
 def count(library, size, pairs=PAIRS):
@@ -66,7 +69,7 @@ def count(library, size, pairs=PAIRS):
     with tempfile.TemporaryDirectory() as folder:
         program = without_debug_info(PROGRAMS / "fast_path", folder)
         library = without_debug_info(library, folder) if library else None
-        once, twice = (profile(program, library, (n, size), folder) for n in (pairs, 2 * pairs))
+        once, twice = (profile(program, library, (n, size), folder=folder) for n in (pairs, 2 * pairs))
     return {name: (cost_of_calls(twice, caller) - cost_of_calls(once, caller)) / pairs for name, caller in CALLERS.items()}
 
 

@@ -3,8 +3,6 @@
 
 import argparse
 import json
-import os
-import pathlib
 import random
 import subprocess
 
@@ -22,11 +20,8 @@ def mixes(scale):
 
 
 def run_once(mix, allocator, cell, timeout=120):
-    environment = {**os.environ, **peers.ENVIRONMENT.get(allocator.name, {})}
-    if allocator.library:
-        environment["LD_PRELOAD"] = allocator.library
     try:
-        done = subprocess.run(mix.command, env=environment, capture_output=True, text=True, timeout=timeout, check=False)
+        done = subprocess.run(mix.command, env=peers.preloaded(allocator.library, allocator.name), capture_output=True, text=True, timeout=timeout, check=False)
     except subprocess.TimeoutExpired:
         cell["error"] = f"no end after {timeout} s"
         return
@@ -81,10 +76,5 @@ def main(arguments):
     data = {"machine": machine.describe(), "allocators": {a.name: {"version": a.version, "source": a.source} for a in allocators},
             "missing": missing}
     data["rows"] = measure([mix for mix in known if mix.name in wanted], allocators, 1 if options.quick else options.repeat)
-    print(machine.one_line(data["machine"]) + "\n")
-    print(latency_table.render(data))
-    if options.json:
-        pathlib.Path(options.json).write_text(stored.dumps(data))
-    if options.docs:
-        stored.keep("latency", data)
+    stored.finish("latency", latency_table.render, data, options)
     return 1 if any(cell["error"] for about in data["rows"].values() for cell in about["runs"].values()) else 0

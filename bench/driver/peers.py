@@ -203,6 +203,13 @@ BUILT = {  # name -> (crate, version shown, how to build it)
 }
 # As a peer's own documents ask: tcmalloc's per-CPU caches need the rseq area, which glibc takes otherwise.
 ENVIRONMENT = {"tcmalloc": {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}}
+
+
+def preloaded(library, name=None):
+    """The environment of a program under a library; None: under the system's malloc. `name`: the allocator's, of which it asks more."""
+    return {**os.environ, **ENVIRONMENT.get(name, {}), **({"LD_PRELOAD": library} if library else {})}
+
+
 WHEEL = {  # name -> (wheel, the library in it)
     "mimalloc3": ("cmeel-mimalloc", "cmeel.prefix/lib/libmimalloc.so.3"),
 }

@@ -4,7 +4,6 @@
 import argparse
 import concurrent.futures
 import json
-import os
 import pathlib
 import shutil
 import socket
@@ -15,21 +14,9 @@ import threading
 import time
 
 from . import machine, stored
-from .rows import build_programs
+from .rows import build_programs, preset_program
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 WORKERS, CLIENTS, BYTES = 4, 8, 1024
-
-
-def built_programs():
-    """The folder of FREEHOLD_PROCESS_ROWS, or the bench preset's, built now if it is not up to date."""
-    if chosen := os.environ.get("FREEHOLD_PROCESS_ROWS"):
-        return pathlib.Path(chosen).parent
-    for step in (["cmake", "--preset", "bench"], ["cmake", "--build", "--preset", "bench", "--target", "process_bench"]):
-        done = subprocess.run(step, cwd=ROOT, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            raise SystemExit(f"{' '.join(step)} failed:\n{done.stdout}{done.stderr}")
-    return ROOT / "build" / "bench" / "bench" / "process"
 
 
 def rows_of(command):
@@ -124,7 +111,7 @@ def main(arguments):
     parser.add_argument("--json", type=pathlib.Path, help="also write every set")
     parser.add_argument("--docs", action="store_true", help="keep the run in docs/benchmarks and write its table into docs/process.md")
     chosen = parser.parse_args(arguments)
-    folder = built_programs()
+    folder = preset_program("FREEHOLD_PROCESS_ROWS", "bench/process/process_rows", "process_bench").parent
     gearmand = Gearmand() if (folder / "gearman_rows").exists() else None
     if not gearmand:
         print("gearmand is left out: libgearman-dev was not there when this was built")

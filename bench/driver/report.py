@@ -98,6 +98,12 @@ def summary_lines(matrix, allocators, ours):
     return lines
 
 
+def floors(data):
+    """Of `script/bench floors`, from its stored form."""
+    return table(["floor", "unit", "least", "median", "most"],
+                 [[name, about["unit"], *(number(about[key]) for key in ("least", "median", "most"))] for name, about in data["floors"].items()])
+
+
 def versions(allocators):
     return table(["malloc", "version", "from"], [[a.name, a.version, a.source.ljust(50)] for a in allocators])
 

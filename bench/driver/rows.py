@@ -27,16 +27,26 @@ class Row:
         return "ns/op" if self.macro else "ms"
 
 
-def build_programs():
-    """Builds bench/macro (nothing happens when it is up to date)."""
-    if BUILT_ELSEWHERE:
-        return
-    steps = (["cmake", "-S", str(ROOT / "bench" / "macro"), "-B", str(PROGRAMS), "-DCMAKE_BUILD_TYPE=Release"],
-             ["cmake", "--build", str(PROGRAMS), "--parallel", "2"])
+def run_steps(*steps):
     for step in steps:
-        done = subprocess.run(step, capture_output=True, text=True, check=False)
+        done = subprocess.run(step, cwd=ROOT, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise SystemExit(f"{' '.join(step)} failed:\n{done.stdout}{done.stderr}")
+
+
+def build_programs():
+    """Builds bench/macro (nothing happens when it is up to date)."""
+    if not BUILT_ELSEWHERE:
+        run_steps(["cmake", "-S", str(ROOT / "bench" / "macro"), "-B", str(PROGRAMS), "-DCMAKE_BUILD_TYPE=Release"],
+                  ["cmake", "--build", str(PROGRAMS), "--parallel", "2"])
+
+
+def preset_program(variable, path, *targets):
+    """The program that the environment's `variable` names, or that of the bench preset at `path`, built now if it is not up to date."""
+    if chosen := os.environ.get(variable):
+        return pathlib.Path(chosen)
+    run_steps(["cmake", "--preset", "bench"], ["cmake", "--build", "--preset", "bench", "--target", *targets])
+    return ROOT / "build" / "bench" / path
 
 
 def macro_rows(scale):

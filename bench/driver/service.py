@@ -220,11 +220,7 @@ def main(arguments):
     described = machine.describe()
     finished = measure(rows, allocators, options.idle, options.seconds, 0.05 if options.quick else 0.1)
     data = as_json(finished, rows, allocators, missing, described, options)
-    print(machine.one_line(described) + "\n\n" + service_table.render(data))
-    if options.json:
-        pathlib.Path(options.json).write_text(stored.dumps(data))
-    if options.docs:
-        stored.keep("service", data)
+    stored.finish("service", service_table.render, data, options)
     above = above_ceilings(data, allocators[0].name) if options.check else []
     print("\n".join(above))
     return 1 if above or any(run.error and run.allocator is allocators[0] for run in finished) else 0

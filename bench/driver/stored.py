@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 
-from . import again, articles_table, command_tables, floors_table, heaps_table, latency_table, machine, peers, report, service_table, stats
+from . import again, articles_table, command_tables, heaps_table, latency_table, machine, peers, report, service_table, stats
 from .pools import built_command
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -70,19 +70,12 @@ def readme_table(path):
     return "\n".join(lines)
 
 
-def latency_tables(path):
-    data = json.loads(path.read_text())
-    return "```\n" + machine.one_line(data["machine"]) + "\n\n" + latency_table.render(data).rstrip() + "\n```"
+def printed(render, data):
+    return machine.one_line(data["machine"]) + "\n\n" + render(data).rstrip()
 
 
-def floors_table_of(path):
-    data = json.loads(path.read_text())
-    return "```\n" + machine.one_line(data["machine"]) + "\n\n" + floors_table.render(data) + "\n```"
-
-
-def heap_tables(path):
-    data = json.loads(path.read_text())
-    return "```\n" + machine.one_line(data["machine"]) + "\n\n" + heaps_table.render(data) + "\n```"
+def fenced(render):
+    return lambda path: "```\n" + printed(render, json.loads(path.read_text())) + "\n```"
 
 
 def command_table(render):
@@ -100,11 +93,11 @@ def article_tables(article):
 WRITTEN = [  # (text, mark, stored run, how it is shown)
     (ROOT / "docs" / "benchmarks.md", "malloc", STORE / "malloc.json", malloc_tables),
     (ROOT / "README.md", "malloc", STORE / "malloc.json", readme_table),
-    (ROOT / "docs" / "benchmarks.md", "floors", STORE / "floors.json", floors_table_of),
-    (ROOT / "docs" / "latency.md", "latency", STORE / "latency.json", latency_tables),
+    (ROOT / "docs" / "benchmarks.md", "floors", STORE / "floors.json", fenced(report.floors)),
+    (ROOT / "docs" / "latency.md", "latency", STORE / "latency.json", fenced(latency_table.render)),
     (ROOT / "docs" / "latency.md", "instructions", STORE / "instructions.json", command_table(command_tables.instructions)),
     (ROOT / "docs" / "latency.md", "startup", STORE / "startup.json", command_table(command_tables.startup)),
-    (ROOT / "docs" / "heaps.md", "heaps", STORE / "heaps.json", heap_tables),
+    (ROOT / "docs" / "heaps.md", "heaps", STORE / "heaps.json", fenced(heaps_table.render)),
     (ROOT / "docs" / "pools.md", "pools", STORE / "pools.json", command_table(command_tables.pools)),
     (ROOT / "docs" / "timers.md", "timers", STORE / "timers.json", command_table(command_tables.timers)),
     (ROOT / "docs" / "process.md", "processes", STORE / "processes.json", command_table(command_tables.processes)),
@@ -141,6 +134,15 @@ def keep(name, data):
         data = {key: value for key, value in data.items() if key != "series"}
     (STORE / f"{name}.json").write_text(dumps(data))
     write_tables()
+
+
+def finish(name, render, data, options):
+    """Prints a run, and keeps it where the options say so."""
+    print(printed(render, data))
+    if getattr(options, "json", None):
+        pathlib.Path(options.json).write_text(dumps(data))
+    if options.docs:
+        keep(name, data)
 
 
 SUBCOMMANDS = {  # of the freehold command, whose JSON is stored
