@@ -2,15 +2,12 @@
 // Draws the page of freehold doctor from its JSON (docs/doctor-schema.md).
 'use strict';
 (() => {
-  const { data, make, byId, number, megabytes, legend, plotInto, plural, known, figure, count, bytes, sortable, frameLine } = page;
+  const { data, make, byId, number, megabytes, legend, plotInto, plural, percent, cell, name, heads, known, figure, count, bytes, sortable, frameLine } = page;
   const { verdict, experiment, recording } = data;
   const variants = experiment.variants;
   const palette = ['--c0', '--c2', '--c4', '--c5', '--c7', '--c6'];
   const peers = variants.map((v, i) => i).filter((i) => !['none', 'freehold'].includes(variants[i].treatment));
   const colorOf = (i) => ({ none: '--c1', freehold: '--c3' })[variants[i].treatment] || palette[peers.indexOf(i) % palette.length];
-  const percent = (share) => (share > 0 && share < 0.005 ? '<1%' : `${number(100 * share, 0)}%`);
-  const cell = (text, attributes = {}) => make('td', attributes, text);
-  const name = (...children) => make('td', { class: 'name' }, ...children);
 
   // Limits of bins, which are powers of ten: "10 µs".
   const power = (value) => (value >= 0.9995 ? `${number(value, 0)} s` : value >= 0.9995e-3 ? `${number(1e3 * value, 0)} ms` : value >= 0.9995e-6 ? `${number(1e6 * value, 0)} µs` : `${number(1e9 * value, 0)} ns`);
@@ -105,11 +102,10 @@
     for (const site of sites) {
       const rows = site.rows.filter((row) => row.pair_ns !== null).map((row) => make('tr', { class: row.name === site.best ? 'ours' : '' },
         name(row.name), cell(number(row.pair_ns, 1)), cell(bytes(row.resident_bytes))));
-      const header = [['with', 'name'], ['ns a pair', ''], ['memory', '']].map(([text, side]) => make('th', { class: side }, text));
       byId('advised-list').append(make('div', { class: 'step' }, make('p', {}, `${site.site}: ${site.sentence}`),
         site.code === null ? '' : make('pre', { tabindex: '0' }, make('code', {}, site.code)),
         make('details', {}, make('summary', {}, 'All that was tried'),
-          make('div', { class: 'scroll' }, make('table', {}, make('thead', {}, make('tr', {}, ...header)), make('tbody', {}, ...rows))))));
+          make('div', { class: 'scroll' }, make('table', {}, heads(['with', 'ns a pair', 'memory']), make('tbody', {}, ...rows))))));
     }
   }
 
@@ -119,8 +115,7 @@
     if (data.fixes.length === 0) return byId('fixes').remove();
     byId('fixes-lead').textContent = `The program as it was, with another allocator, on ${verdict.all.text}: how many times as fast. The line is where nothing changes, the bar reaches to the median, the whisker is the range in which nine of ten repetitions would end.`;
     const top = Math.max(1.5, ...data.fixes.filter((fix) => fix.gain).map((fix) => 1.05 * fix.gain.high));
-    const header = [['with', 'name'], ['times as fast', ''], ['', 'name'], ['peak memory', ''], ['', 'name']].map(([text, side]) => make('th', { class: side }, text));
-    byId('fixes-table').append(make('thead', {}, make('tr', {}, ...header)), make('tbody', {}, ...data.fixes.map((fix) => make('tr', { class: fix.best && !isOpen ? 'ours' : '' },
+    byId('fixes-table').append(heads(['with', 'times as fast', '', 'peak memory', ''], [0, 2, 4]), make('tbody', {}, ...data.fixes.map((fix) => make('tr', { class: fix.best && !isOpen ? 'ours' : '' },
       name(fix.text), make('td', {}, fix.gain_text, make('div', { class: 'muted range' }, fix.range_text)),
       make('td', { class: 'name bars' }, fix.gain ? page.ratioBar(fix.gain.value, fix.gain.low, fix.gain.high, 1, fix.gain.value >= 1, top) : ''),
       cell(fix.memory ? `× ${number(fix.memory.value, 2)}` : '–'), name(fix.judgement)))));
@@ -155,7 +150,7 @@
     const top = 1.08 * Math.max(most / widths[0], ...cells.map((c) => c.speed), ...copies.map((c) => c.speed));
     plotInto(byId('scaling-plot'), 'Speed-up', x, [ideal, ...data.scalability.map(law), ...drawn.map(measured), ...(copies.length ? [apart] : [])],
       { top, unit: '×', digits: 2, label: 'times as fast', xName: threads ? 'thread' : 'CPU', height: 340, ticks: [...new Set([...widths, most])] });
-    byId('law-table').append(make('thead', {}, make('tr', {}, ...['with', 'contention σ', 'coherency κ', 'worst error'].map((text, i) => make('th', { class: i ? '' : 'name' }, text)))),
+    byId('law-table').append(heads(['with', 'contention σ', 'coherency κ', 'worst error']),
       make('tbody', {}, ...data.scalability.map((one) => make('tr', {}, name(variants[one.variant].text), cell(number(one.contention, 3)), cell(number(one.coherency, 4)), cell(percent(one.worst_error))))));
   }
 
@@ -202,8 +197,7 @@
     if (rows.length === 0 && recording.remote_threads.length === 0) return byId('remote').remove();
     byId('remote-lead').textContent = `${percent(recording.remote_share)} of the blocks are freed by another thread than the one that allocated them.`;
     const at = (row) => (recording.sites[row.site] ? where(recording.sites[row.site].place) : name(row.allocated_at));
-    const table = byId('remote-sites');
-    table.append(make('thead', {}, make('tr', {}, make('th', { class: 'name' }, 'allocated at'), make('th', { class: 'name' }, 'freed at'), make('th', {}, 'share'))),
+    byId('remote-sites').append(heads(['allocated at', 'freed at', 'share'], [0, 1]),
       make('tbody', {}, ...rows.map((row) => make('tr', {}, at(row), where(row.freed_at), cell(percent(row.share))))));
     matrix();
   }
@@ -227,7 +221,7 @@
   function sharing() {
     if (recording.sharing.length === 0) return byId('sharing').remove();
     byId('sharing-lead').textContent = `${percent(recording.shared_line_share)} of ${count(recording.lines_watched)} lines that were watched held blocks of threads that have nothing else to do with each other. Whoever writes such a line makes the others wait for it.`;
-    byId('sharing-table').append(make('thead', {}, make('tr', {}, ...['a block from', 'beside one from', 'bytes', 'lines', 'for long'].map((text, i) => make('th', { class: i < 2 ? 'name' : '' }, text)))),
+    byId('sharing-table').append(heads(['a block from', 'beside one from', 'bytes', 'lines', 'for long'], [0, 1]),
       make('tbody', {}, ...recording.sharing.map((row) => make('tr', {}, where(row.places[0]), where(row.places[1]), cell(`${number(row.bytes[0], 0)}, ${number(row.bytes[1], 0)}`), cell(count(row.lines)), cell(count(row.lines_for_long))))));
   }
 
@@ -277,12 +271,11 @@
   }
 
   function figures() {
-    const header = make('tr', {}, ...['with', 'setting'].map((text) => make('th', { class: 'name' }, text)),
-      ...['median', 'fastest', 'slowest', 'spread', 'times as fast', 'ideal', 'CPUs busy', 'peak memory', 'runs'].map((text) => make('th', {}, text)));
+    const titles = ['with', 'setting', 'median', 'fastest', 'slowest', 'spread', 'times as fast', 'ideal', 'CPUs busy', 'peak memory', 'runs'];
     const rows = experiment.cells.filter((c) => c.cost !== null || c.failure).map((c) => make('tr', {}, name(variants[c.variant].text), name(c.setting.text),
       ...(c.cost === null ? [cell(c.failure || 'not measured', { colspan: '9', class: 'name' })]
         : [seconds(c.cost), seconds(c.least_cost), seconds(c.greatest_cost), percent(c.spread), number(c.speed, 2), number(c.ideal_speed, 2), number(c.busy_cpus, 1), megabytes(c.peak_rss_bytes), String(c.trials.length)].map((text) => cell(text)))));
-    byId('figures').append(make('thead', {}, header), make('tbody', {}, ...rows));
+    byId('figures').append(heads(titles, [0, 1]), make('tbody', {}, ...rows));
   }
 
   const recorded = { sites, remote, sharing, locks, memory };

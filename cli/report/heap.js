@@ -2,7 +2,7 @@
 // Draws the page of freehold heap from its JSON (cli/heap/page.cpp).
 'use strict';
 (() => {
-  const { data, make, byId, number, plural, bytes, count, sortable, fileOf, frameLine } = page;
+  const { data, make, byId, number, plural, cell, tile, bytes, count, sortable, fileOf, frameLine } = page;
   const { profiles, views, frames } = data;
   const last = profiles[profiles.length - 1];
   const percent = (share) => (share > 0 && share < 0.0005 ? '<0.1%' : `${number(100 * share, 1)}%`);
@@ -25,7 +25,6 @@
       ? (first.bytes > 0 ? `${program} grew by ${bytes(first.bytes)}${share}` : `Nothing of ${program} grew`)
       : !isPeak ? `${program} has ${bytes(first.bytes)} in use${share}`
         : `${program} had ${bytes(second.bytes)} in use at the peak${of(second, 'it')}; ${first.bytes > 0 ? bytes(first.bytes) : 'nothing'} is left`;
-    const tile = (value, label, small = '') => make('div', { class: 'tile' }, make('b', {}, value), make('span', {}, label), make('i', {}, small));
     const samples = (view) => plural(view.samples, 'sample');
     byId('tiles').append(...(data.is_growth
       ? [tile(`+${bytes(first.bytes)}`, 'grew', samples(first)), tile(`−${bytes(second.bytes)}`, 'shrank', samples(second)), tile(bytes(views[3].bytes), 'earlier', samples(views[3])), tile(bytes(views[2].bytes), 'later', samples(views[2]))]
@@ -142,7 +141,6 @@
   }
   function drawSites() {
     const view = views[shown];
-    const cell = (text) => make('td', {}, text);
     byId('sites-table').replaceChildren();
     showSites = sortable(byId('sites-table'), [
       ['site', (s) => s.text, where],

@@ -2,19 +2,14 @@
 // Draws the page of freehold doctor --memory from its JSON (docs/memory.md).
 'use strict';
 (() => {
-  const { data, make, byId, number, legend, plotInto, plural, figure } = page;
+  const { data, make, byId, number, legend, plotInto, plural, percent, cell, name, heads, tile, figure, fileOf, sortable } = page;
   const { verdict, recording } = data;
   const palette = ['--c1', '--c0', '--c3', '--c2', '--c4', '--c5', '--c7', '--c6'];
-  const percent = (share) => (share > 0 && share < 0.005 ? '<1%' : `${number(100 * share, 0)}%`);
-  const cell = (text, attributes = {}) => make('td', attributes, text);
-  const name = (...children) => make('td', { class: 'name' }, ...children);
-  const heads = (titles, named) => make('thead', {}, make('tr', {}, ...titles.map((title, i) => make('th', { class: named.includes(i) ? 'name' : '', scope: 'col' }, title))));
 
   function bytes(value) {
     const mebibytes = value / 1048576;
     return `${number(mebibytes, Math.abs(mebibytes) < 9.95 ? 1 : 0)} MiB`;
   }
-  const fileOf = (path) => path.slice(path.lastIndexOf('/') + 1);
   const share = (value) => (verdict.mean_bytes > 0 ? value / verdict.mean_bytes : 0);
 
   // ---- verdict
@@ -29,7 +24,6 @@
     byId('headline').textContent = verdict.headline;
     if (verdict.advice) byId('advice').append(make('strong', {}, 'Do: '), verdict.advice);
     else byId('advice').remove();
-    const tile = (figureText, label, range = '') => make('div', { class: 'tile' }, make('b', {}, figureText), make('span', {}, label), make('i', {}, range));
     const live = verdict.parts.find((part) => part.part === 'live');
     const best = data.fixes.filter((fix) => fix.helps).sort((a, b) => b.saved_bytes.value - a.saved_bytes.value)[0];
     byId('tiles').append(tile(bytes(verdict.mean_bytes), 'resident, mean over the run'));
@@ -75,23 +69,16 @@
   const habit = (site) => (site.grows ? 'never freed, grows all along' : site.never_freed ? 'never freed' : '');
   function sites() {
     if (!recording || recording.sites.length === 0) return byId('sites').remove();
-    const rows = [...recording.sites].sort((a, b) => b.at_peak_bytes - a.at_peak_bytes);
     const peak = recording.peak_live_bytes;
-    byId('sites-lead').textContent = `When most was live, ${bytes(peak)}, which may be another moment than the resident peak. Press a site to see who calls it.`;
-    const line = (site) => make('tr', {}, where(site),
-      make('td', {}, percent(peak > 0 ? site.at_peak_bytes / peak : 0), make('div', { class: 'bar' }, make('div', { style: `width: ${peak > 0 ? Math.min(100, (100 * site.at_peak_bytes) / peak) : 0}%; background: var(--c0)` }))),
-      cell(bytes(site.at_peak_bytes)), cell(bytes(site.mean_bytes)), name(habit(site)));
-    const body = make('tbody');
-    const draw = (most) => body.replaceChildren(...rows.slice(0, most).map(line));
-    byId('sites-table').append(heads(['where', 'share', 'at the live peak', 'mean', ''], [0, 4]), body);
-    draw(10);
-    const more = byId('sites-more');
-    more.hidden = rows.length <= 10;
-    more.textContent = `Show all ${rows.length}`;
-    more.addEventListener('click', () => {
-      draw(rows.length);
-      more.hidden = true;
-    });
+    byId('sites-lead').textContent = `When most was live, ${bytes(peak)}, which may be another moment than the resident peak. Press a title to sort, a site to see who calls it.`;
+    const shareOf = (site) => (peak > 0 ? site.at_peak_bytes / peak : 0);
+    sortable(byId('sites-table'), [
+      ['where', (site) => site.site, where],
+      ['share', shareOf, (site) => make('td', {}, percent(shareOf(site)), make('div', { class: 'bar' }, make('div', { style: `width: ${Math.min(100, 100 * shareOf(site))}%; background: var(--c0)` })))],
+      ['at the live peak', (site) => site.at_peak_bytes, (site) => cell(bytes(site.at_peak_bytes))],
+      ['mean', (site) => site.mean_bytes, (site) => cell(bytes(site.mean_bytes))],
+      ['freed', habit, (site) => name(habit(site))],
+    ], [...recording.sites], 1, byId('sites-more'));
   }
 
   // ---- what was tried

@@ -15,6 +15,12 @@ const page = (() => {
   const number = (value, digits) => (value === null || value === undefined ? '–' : value.toFixed(digits));
   const megabytes = (bytes) => (bytes === null ? '–' : `${(bytes / 1048576).toFixed(1)} MiB`);
   const plural = (n, word) => `${n} ${word}${n === 1 ? '' : 's'}`;
+  const percent = (share) => (share > 0 && share < 0.005 ? '<1%' : `${number(100 * share, 0)}%`);
+  const cell = (text, attributes = {}) => make('td', attributes, text);
+  const name = (...children) => make('td', { class: 'name' }, ...children);
+  // The head of a table; `named`: the places of titles that stand to the left.
+  const heads = (titles, named = [0]) => make('thead', {}, make('tr', {}, ...titles.map((title, i) => make('th', { class: named.includes(i) ? 'name' : '', scope: 'col' }, title))));
+  const tile = (value, label, small = '') => make('div', { class: 'tile' }, make('b', {}, value), make('span', {}, label), make('i', {}, small));
 
   // entries: [text, colour]; ideal: what the dashed line is, if there is one.
   function legend(id, entries, ideal) {
@@ -216,5 +222,5 @@ const page = (() => {
     document.documentElement.dataset.milliseconds = String(Math.round(performance.now() - began));
   }
 
-  return { data: JSON.parse(document.getElementById('data').textContent), make, byId, number, megabytes, plural, known, figure, heats, heat, ratioBar, legend, plotInto, count, bytes, sortable, fileOf, frameLine, frame, finish };
+  return { data: JSON.parse(document.getElementById('data').textContent), make, byId, number, megabytes, plural, percent, cell, name, heads, tile, known, figure, heats, heat, ratioBar, legend, plotInto, count, bytes, sortable, fileOf, frameLine, frame, finish };
 })();
