@@ -84,12 +84,12 @@ std::vector<PreloadCheck> check_tree(const std::string& pid, const std::string& 
 
 // As 'freehold run' would start it, unless LD_PRELOAD names the library already: that is what is checked then.
 std::vector<PreloadCheck> check_command(const std::vector<std::string>& words, const std::string& library) {
-  TracedProgram program{.program = find_program(words.front()), .arguments = words};
+  Launch launch{.program = find_program(words.front()), .arguments = words};
   const char* const present = std::getenv("LD_PRELOAD");
   if (present == nullptr || std::string_view(present).find("libfreehold.so") == std::string_view::npos)
-    program.settings.emplace_back("LD_PRELOAD", preload_value(library, present));
+    launch.library = library;
   std::vector<PreloadCheck> checks;
-  static_cast<void>(run_traced(program, [&](pid_t process) { checks.push_back(check_preload(process, library, true)); }));
+  static_cast<void>(run_traced(launch, [&](pid_t process) { checks.push_back(check_preload(process, library, true)); }));
   return checks;
 }
 
@@ -98,12 +98,11 @@ int run_check(const CheckOptions& options, const std::vector<std::string>& words
   if (words.empty())
     throw Failure(kExitRefused,
                   "check-preload: which process, or program? freehold check-preload PID, or -- PROGRAM ARGS...");
-  if (options.json && options.json != "-") check_writable(*options.json);
+  check_report(options.json);
   const std::string library = find_freehold_library();
   const bool is_pid = words.size() == 1 && is_number(words.front());
   const std::vector<PreloadCheck> checks = is_pid ? check_tree(words.front(), library) : check_command(words, library);
-  if (options.json && options.json != "-") write_file(*options.json, json_of(checks, library));
-  print_to_stdout(options.json == "-" ? json_of(checks, library) : table_of(checks));
+  write_report(options.json, json_of(checks, library), table_of(checks));
   const bool all = std::ranges::all_of(checks, [](const auto& check) { return check.preload == Preload::kServed; });
   return all ? 0 : 1;
 }

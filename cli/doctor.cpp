@@ -14,11 +14,10 @@
 #include "cli/doctor/examine.hpp"
 #include "cli/doctor/export.hpp"
 #include "cli/doctor/gate.hpp"
-#include "cli/doctor/page.hpp"
+#include "cli/doctor/memory.hpp"
 #include "cli/doctor/results_json.hpp"
 #include "cli/doctor/variants.hpp"
 #include "cli/doctor/verdict_text.hpp"
-#include "cli/doctor_memory.hpp"
 #include "cli/report/json.hpp"
 #include "cli/run/program.hpp"
 #include "cli/support/arguments.hpp"
@@ -180,9 +179,7 @@ void check_program_and_files(const DoctorRequest& asked, const DoctorOptions& op
     // A note will say so; the command itself is for the same machine.
   }
   check_program(asked.program.program, library);
-  for (const auto& file : {options.json, options.html}) {
-    if (file && *file != "-") check_writable(*file);
-  }
+  for (const auto& file : {options.json, options.html}) check_report(file);
   options.gate.check();
   std::vector<std::pair<std::string, std::string>> outputs;
   for (const auto& [option, file] :
@@ -217,6 +214,32 @@ DoctorRequest request_of(const DoctorOptions& options, const std::vector<std::st
   return asked;
 }
 
+bool has_failure(const auto& experiment) {
+  return std::ranges::any_of(experiment.cells, [](const auto& cell) { return !cell.failure.empty(); });
+}
+
+// Examines the program and writes what was found. Files first: a terminal that went away must not cost them.
+int answer_about_memory(const doctor::MemoryRequest& request, const DoctorOptions& options,
+                        const std::vector<Condition>& conditions) {
+  doctor::MemoryDiagnosis diagnosis;
+  {
+    Interrupts interrupts;
+    Progress progress;
+    diagnosis = doctor::examine_memory(request, interrupts, progress);
+  }
+  const nlohmann::ordered_json report = doctor::json_of(diagnosis);
+  const Gate gate = judge(conditions, doctor::memory_facts_of(report));
+  const std::string answer = doctor::text_of(gate);
+  const std::string summary = doctor::summary_of(diagnosis) + (answer.empty() ? "" : '\n' + answer);
+  if (options.html) write_file(*options.html, doctor::page_of(diagnosis));
+  if (options.gate.summary)
+    write_file(*options.gate.summary, doctor::markdown_of(diagnosis) + '\n' + doctor::markdown_of(gate));
+  write_report(options.json, text_of(report), summary, summary);
+  if (diagnosis.signal != 0) return 128 + diagnosis.signal;
+  if (!conditions.empty()) return gate.exit_code();
+  return has_failure(diagnosis.experiment) ? kExitPartial : 0;
+}
+
 // --memory: another question, of which the options about threads, CPUs and time mean nothing.
 int ask_about_memory(const DoctorOptions& options, const std::vector<std::string>& program) {
   const std::pair<const char*, bool> others[] = {{"--threads", options.threads.has_value()},
@@ -229,7 +252,7 @@ int ask_about_memory(const DoctorOptions& options, const std::vector<std::string
   for (const auto& [name, is_given] : others)
     if (is_given) throw Failure(kExitRefused, fmt::format("--memory: {} is for the question of time; leave it out", name));
   if (program.empty()) throw Failure(kExitRefused, "--memory: which program? freehold doctor --memory -- PROGRAM ARGS…");
-  auto conditions = conditions_of("--fail-if", options.gate.fail_if, doctor::memory_words());
+  const auto conditions = conditions_of("--fail-if", options.gate.fail_if, doctor::memory_words());
   if (!conditions.empty()) {
     std::vector<std::string> names = doctor::memory_treatments(options.allocators);
     names.insert(names.begin(), "best");
@@ -251,9 +274,7 @@ int ask_about_memory(const DoctorOptions& options, const std::vector<std::string
   DoctorRequest checked;
   checked.program.program = request.program;
   check_program_and_files(checked, options);
-  return run_doctor_memory(
-      request,
-      {.json = options.json, .html = options.html, .summary = options.gate.summary, .conditions = std::move(conditions)});
+  return answer_about_memory(request, options, conditions);
 }
 
 // A name that no treatment on this machine has would leave the gate undecided for ever.
@@ -299,7 +320,6 @@ int run_doctor(const DoctorOptions& options, const std::vector<std::string>& pro
     diagnosis = examine(asked, interrupts, progress);
   }
   // Files first: a terminal that went away must not cost them.
-  if (options.json && *options.json != "-") write_file(*options.json, text_of(results_json(diagnosis)));
   if (options.html) write_file(*options.html, page_of(diagnosis));
   if (diagnosis.profile != nullptr) {
     for (const Export& one : exports) write_file(one.file, exported(*diagnosis.profile, one, program_name(diagnosis)));
@@ -309,19 +329,12 @@ int run_doctor(const DoctorOptions& options, const std::vector<std::string>& pro
   if (options.gate.summary) write_file(*options.gate.summary, doctor::markdown_of(report, gate));
   std::string summary = summary_of(diagnosis, options.html.value_or(""));
   if (const std::string answer = doctor::text_of(gate); !answer.empty()) summary += '\n' + answer;
-  if (options.json == "-") {
-    fmt::print(stderr, "{}", summary);
-    print_to_stdout(text_of(results_json(diagnosis)));
-  } else {
-    print_to_stdout(summary);
-  }
+  write_report(options.json, options.json ? text_of(results_json(diagnosis)) : "", summary, summary);
   if (diagnosis.signal != 0) return 128 + diagnosis.signal;
   if (!exports.empty() && diagnosis.profile == nullptr)
     throw Failure(kExitRefused, "--export: nothing was recorded; the notes of the report say why");
   if (!conditions.empty()) return gate.exit_code();
-  const bool failed =
-      std::ranges::any_of(diagnosis.experiment.cells, [](const auto& cell) { return !cell.failure.empty(); });
-  return failed ? kExitPartial : 0;
+  return has_failure(diagnosis.experiment) ? kExitPartial : 0;
 }
 
 void add_options_of_experiment(Command& command, DoctorOptions& options) {

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
 // freehold doctor attach PID: what can be said of a process that runs already.
-#include <fmt/format.h>
-
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -27,21 +25,15 @@ int run_attach(const AttachOptions& options) {
   settings.pid = process_number("doctor attach", options.pid);
   if (options.seconds) settings.seconds = doctor::parse_seconds("--for", *options.seconds);
   settings.count_calls = options.count_calls;
-  if (options.json && *options.json != "-") check_writable(*options.json);
+  check_report(options.json);
   doctor::AttachedReport attached;
   {
     Interrupts interrupts;
     Progress progress;
     attached = doctor::attach(settings, interrupts, progress);
   }
-  const std::string json = text_of(doctor::json_of(attached)), text = doctor::text_of(attached);
-  if (options.json && *options.json != "-") write_file(*options.json, json);
-  if (options.json == "-") {
-    fmt::print(stderr, "{}", text);
-    print_to_stdout(json);
-  } else {
-    print_to_stdout(text);
-  }
+  const std::string text = doctor::text_of(attached);
+  write_report(options.json, text_of(doctor::json_of(attached)), text, text);
   return attached.process.signal != 0 ? 128 + attached.process.signal : 0;
 }
 

@@ -65,21 +65,14 @@ int run_compare(const CompareOptions& options) {
   open_standard_files();
   options.gate.check();
   const auto conditions = conditions_of("--fail-if", options.gate.fail_if, comparison_words());
-  if (options.json && *options.json != "-") check_writable(*options.json);
+  check_report(options.json);
   if (options.json && options.gate.summary)
     check_different({{"--json", *options.json}, {"--summary", *options.gate.summary}});
   const ComparisonReport comparison = comparison_of(options);
   const Gate gate = judge(conditions, doctor::facts_of(comparison));
-  const std::string json = cli::text_of(doctor::json_of(comparison));
   const std::string text = doctor::text_of(comparison) + doctor::text_of(gate);
-  if (options.json && *options.json != "-") write_file(*options.json, json);
   if (options.gate.summary) write_file(*options.gate.summary, doctor::markdown_of(comparison, gate));
-  if (options.json == "-") {
-    fmt::print(stderr, "{}", text);
-    print_to_stdout(json);
-  } else {
-    print_to_stdout(text);
-  }
+  write_report(options.json, cli::text_of(doctor::json_of(comparison)), text, text);
   return comparison.signal != 0 ? 128 + comparison.signal : gate.exit_code();
 }
 

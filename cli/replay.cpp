@@ -25,7 +25,7 @@ int run_replay(const ReplayOptions& options) {
   open_standard_files();
   ReplaySettings settings;
   if (options.repeat) settings.repeat = parse_number("--repeat", *options.repeat, 1, 1000);
-  if (options.json && *options.json != "-") check_writable(*options.json);
+  check_report(options.json);
   if (options.save) check_writable(*options.save);
   if (options.json && options.save) check_different({{"--json", *options.json}, {"--save", *options.save}});
   std::error_code none;
@@ -42,18 +42,12 @@ int run_replay(const ReplayOptions& options) {
     advice = advice_of(traces, settings, [&] { return interrupts.arrived() != 0; });
     signal = interrupts.arrived();
   }
-  if (options.json) {
-    nlohmann::ordered_json json{{"format", "freehold-replay"},
-                                {"version", 1},
-                                {"date", today()},
-                                {"machine", machine_json(this_machine())},
-                                {"advice", replay::json_of(advice)}};
-    if (*options.json != "-")
-      write_file(*options.json, text_of(json));
-    else
-      print_to_stdout(text_of(json));
-  }
-  if (options.json != "-") print_to_stdout(table_of(advice));
+  const nlohmann::ordered_json json{{"format", "freehold-replay"},
+                                    {"version", 1},
+                                    {"date", today()},
+                                    {"machine", machine_json(this_machine())},
+                                    {"advice", replay::json_of(advice)}};
+  write_report(options.json, text_of(json), table_of(advice));
   return signal != 0 ? 128 + signal : 0;
 }
 

@@ -14,6 +14,7 @@
 #include "cli/support/failure.hpp"
 #include "cli/support/interrupts.hpp"
 #include "cli/support/live_process.hpp"
+#include "cli/support/machine.hpp"
 #include "cli/support/output_file.hpp"
 #include "freehold/live/process.hpp"
 #include "freehold/live/stats.hpp"
@@ -30,14 +31,6 @@ struct StatsOptions {
 
 constexpr std::uint32_t kMostCount = 1'000'000'000;
 
-std::string utc_now() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  ::gmtime_r(&now, &parts);
-  char text[32];
-  return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts)};
-}
-
 // Throws Failure with one line.
 Sample take_sample(pid_t pid) {
   freehold::live::LiveAnswer answer = freehold::live::read_live_stats(pid);
@@ -47,7 +40,7 @@ Sample take_sample(pid_t pid) {
   sample.at_s = std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
   sample.pid = pid;
   sample.command = freehold::live::short_name_of(pid);
-  sample.date = utc_now();
+  sample.date = today();
   sample.stats = std::move(answer.stats);
   return sample;
 }
@@ -102,17 +95,15 @@ int run_stats(const StatsOptions& options) {
   if (options.json && options.prometheus) throw Failure(kExitRefused, "stats: --json or --prometheus, not both");
   if (options.prometheus && options.watch)
     throw Failure(kExitRefused, "stats: --prometheus shows one moment; Prometheus itself asks again and makes the rates");
-  if (options.json && options.json != "-") {
-    if (options.watch) throw Failure(kExitRefused, "stats: --watch shows many moments; --json - prints a line for each");
-    check_writable(*options.json);
-  }
+  if (options.json && options.json != "-" && options.watch)
+    throw Failure(kExitRefused, "stats: --watch shows many moments; --json - prints a line for each");
+  check_report(options.json);
   if (options.count && !options.watch) throw Failure(kExitRefused, "stats: --count N needs --watch SECONDS");
   std::optional<std::uint32_t> count;
   if (options.count) count = parse_number("--count", *options.count, 1, kMostCount);
   if (options.watch) return watch(options, pid, seconds_of(*options.watch), count);
   const Sample sample = take_sample(pid);
-  if (options.json && options.json != "-") write_file(*options.json, stats::json_of(sample, nullptr));
-  print_to_stdout(text_of(options, sample, nullptr));
+  write_report(options.json, stats::json_of(sample, nullptr), text_of(options, sample, nullptr));
   return 0;
 }
 

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/doctor/format.hpp"
-#include "cli/report/json.hpp"
+#include "cli/doctor/results_json.hpp"
 #include "cli/report/text.hpp"
 #include "cli/support/failure.hpp"
 #include "cli/support/live_process.hpp"
@@ -16,21 +16,13 @@
 
 namespace freehold::cli::doctor {
 namespace {
-using freehold::doctor::Attached;
-using freehold::doctor::AttachNote;
-using freehold::doctor::Estimate;
-using freehold::doctor::HotFunction;
+using namespace freehold::doctor;
 using freehold::live::LiveFigure;
 using freehold::live::LiveFigures;
 using nlohmann::ordered_json;
 
 constexpr double kLittle = 0.05;  // of the CPU time: less is not worth another malloc
 constexpr double kMuch = 0.20;
-
-ordered_json json_of(const std::optional<Estimate>& estimate) {
-  if (!estimate) return nullptr;
-  return {{"low", estimate->low}, {"value", estimate->value}, {"high", estimate->high}};
-}
 
 std::string headline_of(const Attached& of) {
   if (!of.in_malloc) return "Nothing can be said of its allocator: it was not seen running.";
@@ -114,7 +106,7 @@ ordered_json json_of(const std::optional<LiveFigures>& held) {
   if (!held) return nullptr;
   ordered_json json;
 #define FREEHOLD_ADD(name, figure, text) \
-  if (*#name != '\0') json[#name] = or_null((*held)[LiveFigure::figure]);
+  if (*#name != '\0') json[#name] = (*held)[LiveFigure::figure];
   FREEHOLD_LIVE_FIGURES(FREEHOLD_ADD)
 #undef FREEHOLD_ADD
   return json;
@@ -204,44 +196,29 @@ std::string text_of(const AttachedReport& report) {
 
 ordered_json json_of(const AttachedReport& report) {
   const Attached& of = report.process;
-  ordered_json functions = ordered_json::array();
-  for (const HotFunction& function : of.functions)
-    functions.push_back({{"text", function.text}, {"kind", function.kind}, {"share", function.share}});
-  const auto counted = [&of](auto figure) { return of.is_counted ? ordered_json(figure) : ordered_json(nullptr); };
-  return {{"schema", kAttachedSchema},
-          {"date", report.date},
-          {"machine", machine_json(report.machine)},
-          {"pid", of.settings.pid},
-          {"command", of.command},
-          {"headline", headline_of(of)},
-          {"seconds", of.seconds},
-          {"complete", of.signal == 0 && !of.has_ended},
-          {"threads", counted(of.threads)},
-          {"user_s", counted(of.user_s)},
-          {"system_s", counted(of.system_s)},
-          {"waited_for_cpu_s", or_null(of.waited_for_cpu_s)},
-          {"voluntary_switches", counted(of.voluntary_switches)},
-          {"involuntary_switches", counted(of.involuntary_switches)},
-          {"page_faults", counted(of.page_faults)},
-          {"resident_bytes", of.resident_bytes},
-          {"anonymous_bytes", of.anonymous_bytes},
-          {"huge_bytes", of.huge_bytes},
-          {"swapped_bytes", of.swapped_bytes},
-          {"freehold_bytes", of.freehold_bytes},
-          {"malloc_file", text_or_null(of.malloc_file)},
-          {"is_freehold", of.is_freehold},
-          {"held", json_of(of.held)},
-          {"own_allocators", of.own_allocators},
-          {"samples", of.samples},
-          {"in_malloc", json_of(of.in_malloc)},
-          {"in_own_allocators", json_of(of.in_own_allocators)},
-          {"in_memory_calls", json_of(of.in_memory_calls)},
-          {"asleep_in_malloc", json_of(of.asleep_in_malloc)},
-          {"malloc_calls_per_s", or_null(of.malloc_calls_per_s)},
-          {"own_calls_per_s", or_null(of.own_calls_per_s)},
-          {"functions", std::move(functions)},
-          {"unknown", unknown_of(of)},
-          {"notes", report.notes}};
+  ordered_json json = {{"schema", kAttachedSchema},
+                       {"date", report.date},
+                       {"machine", machine_json(report.machine)},
+                       {"pid", of.settings.pid},
+                       {"command", of.command},
+                       {"headline", headline_of(of)},
+                       {"seconds", of.seconds},
+                       {"complete", of.signal == 0 && !of.has_ended}};
+  ordered_json counted =
+      FREEHOLD_JSON_OF(of, threads, user_s, system_s, voluntary_switches, involuntary_switches, page_faults);
+  if (!of.is_counted)
+    for (ordered_json& figure : counted) figure = nullptr;
+  json.update(counted);
+  json.update(FREEHOLD_JSON_OF(of, waited_for_cpu_s, resident_bytes, anonymous_bytes, huge_bytes, swapped_bytes,
+                               freehold_bytes, is_freehold, own_allocators, samples, in_malloc, in_own_allocators,
+                               in_memory_calls, asleep_in_malloc, malloc_calls_per_s, own_calls_per_s));
+  json["malloc_file"] = text_or_null(of.malloc_file);
+  json["held"] = json_of(of.held);
+  json["functions"] =
+      list_json(of.functions, [](const auto& function) { return FREEHOLD_JSON_OF(function, text, kind, share); });
+  json["unknown"] = unknown_of(of);
+  json["notes"] = report.notes;
+  return json;
 }
 
 }  // namespace freehold::cli::doctor

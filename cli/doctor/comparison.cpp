@@ -26,13 +26,7 @@
 
 namespace freehold::cli::doctor {
 namespace {
-using freehold::doctor::Change;
-using freehold::doctor::Estimate;
-using freehold::doctor::Figure;
-using freehold::doctor::Mismatch;
-using freehold::doctor::Setting;
-using freehold::doctor::Tempo;
-using freehold::doctor::Trial;
+using namespace freehold::doctor;
 using nlohmann::ordered_json;
 
 constexpr Word kWords[] = {
@@ -76,19 +70,9 @@ std::string what_text(const ComparisonReport& report, Figure figure) {
 
 Trial trial_of(const ordered_json& json) {
   Trial trial;
-  trial.wall_s = json.at("wall_s").get<double>();
-  trial.user_s = json.at("user_s").get<double>();
-  trial.system_s = json.at("system_s").get<double>();
-  trial.peak_rss_bytes = json.at("peak_rss_bytes").get<std::uint64_t>();
-  trial.page_faults = json.at("page_faults").get<std::uint64_t>();
-  trial.voluntary_switches = json.at("voluntary_switches").get<std::uint64_t>();
-  trial.involuntary_switches = json.at("involuntary_switches").get<std::uint64_t>();
-  trial.stolen_s = json.at("stolen_s").get<double>();
-  trial.taken_s = json.at("taken_s").get<double>();
-  if (const auto ready = json.find("ready_share"); ready != json.end() && !ready->is_null())
-    trial.ready_share = ready->get<double>();
-  trial.throttled_s = json.at("throttled_s").get<double>();
-  if (!json.at("throughput").is_null()) trial.throughput = json.at("throughput").get<double>();
+  FREEHOLD_FROM_JSON(json, trial, wall_s, user_s, system_s, peak_rss_bytes, page_faults, voluntary_switches,
+                     involuntary_switches, stolen_s, taken_s, throttled_s, throughput);
+  if (json.contains("ready_share")) FREEHOLD_FROM_JSON(json, trial, ready_share);
   return trial;
 }
 
@@ -150,7 +134,7 @@ std::string_view name_of(Unit unit) {
 ordered_json json_of(const NamedSide& side) {
   return {{"name", side.name},
           {"machine", side.machine},
-          {"headline", side.headline.empty() ? ordered_json(nullptr) : ordered_json(side.headline)},
+          {"headline", text_or_null(side.headline)},
           {"trials", side.measured.all.size()},
           {"trials_alone", side.measured.alone.size()}};
 }
@@ -199,12 +183,6 @@ void refuse_mismatch(Mismatch mismatch, const NamedSide& before, const NamedSide
     case Mismatch::kNoTime: throw Failure(kExitRefused, "no time was measured that could be compared");
   }
 }
-
-using freehold::doctor::PairedActivity;
-using freehold::doctor::PairedNote;
-using freehold::doctor::PairedRefused;
-using freehold::doctor::Refusal;
-using freehold::doctor::Version;
 
 freehold::doctor::Command command_of(const std::vector<std::string>& words) {
   freehold::doctor::Command command{.file = find_program(words.front()), .arguments = words};
@@ -340,17 +318,21 @@ std::string markdown_of(const ComparisonReport& report, const Gate& gate) {
 }
 
 ordered_json json_of(const ComparisonReport& report) {
-  ordered_json changes = ordered_json::array();
-  for (const Change& change : report.comparison.changes)
-    changes.push_back({{"name", name_of(change.figure)},
-                       {"what", what_text(report, change.figure)},
-                       {"unit", name_of(unit_of(change.figure))},
-                       {"before", estimate_json(change.before)},
-                       {"after", estimate_json(change.after)},
-                       {"ratio", change.ratio ? estimate_json(*change.ratio) : ordered_json(nullptr)},
-                       {"beyond_chance", change.is_beyond_chance}});
-  return {{"schema", kComparisonSchema},    {"headline", headline_of(report)}, {"before", json_of(report.before)},
-          {"after", json_of(report.after)}, {"changes", std::move(changes)},   {"notes", report.notes}};
+  const auto change_json = [&](const Change& change) -> ordered_json {
+    return {{"name", name_of(change.figure)},
+            {"what", what_text(report, change.figure)},
+            {"unit", name_of(unit_of(change.figure))},
+            {"before", change.before},
+            {"after", change.after},
+            {"ratio", change.ratio},
+            {"beyond_chance", change.is_beyond_chance}};
+  };
+  return {{"schema", kComparisonSchema},
+          {"headline", headline_of(report)},
+          {"before", json_of(report.before)},
+          {"after", json_of(report.after)},
+          {"changes", list_json(report.comparison.changes, change_json)},
+          {"notes", report.notes}};
 }
 
 ComparisonReport compare(const CompareRequest& request, Interrupts& interrupts, Progress& progress) {

@@ -21,6 +21,9 @@ struct DoctorRequest {
 // Throws Failure if the program cannot be examined: it fails, does not end, or was interrupted before its first end.
 [[nodiscard]] Diagnosis examine(const DoctorRequest& request, Interrupts& interrupts, Progress& progress);
 
+// Each cell of the experiment as a line of shell, to run it by hand. `cpus`: those of the caller, in the order of their use.
+[[nodiscard]] std::vector<Repetition> repetitions_of(const Diagnosis& diagnosis, const std::vector<unsigned>& cpus);
+
 // A refusal as the one line and the exit code that the command ends with. `program`: its name as typed. `signal`: what ended
 // the examination early, or 0.
 [[nodiscard]] Failure failure_of(const freehold::doctor::Refused& refused, const std::string& program,

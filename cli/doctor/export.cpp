@@ -11,10 +11,7 @@
 
 namespace freehold::cli::doctor {
 namespace {
-using freehold::doctor::kMeasures;
-using freehold::doctor::Measure;
-using freehold::doctor::Profile;
-using freehold::doctor::ProfileRow;
+using namespace freehold::doctor;
 
 Export export_of(const std::string& text) {
   const std::size_t equals = text.find('='), colon = std::min(text.find(':'), equals);

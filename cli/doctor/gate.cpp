@@ -19,8 +19,7 @@
 
 namespace freehold::cli::doctor {
 namespace {
-using freehold::doctor::Cause;
-using freehold::doctor::Estimate;
+using namespace freehold::doctor;
 using nlohmann::ordered_json;
 
 constexpr Word kReportWords[] = {
@@ -76,7 +75,7 @@ class Reader {
     for (const auto& fix : report_.at("fixes")) {
       if (fix.at("failed").get<bool>() || fix.at("gain").is_null()) continue;
       const auto& variant = variants_.at(fix.at("variant").get<std::size_t>());
-      const Estimate gain = estimate_of(fix.at("gain"));
+      const Estimate gain = fix.at("gain").get<Estimate>();
       facts_.figures[fmt::format("gain({})", short_name(variant))] = gain;
       best = {std::max(best.low, gain.low), std::max(best.value, gain.value), std::max(best.high, gain.high)};
       // Padding tells of lines that blocks share; it is no allocator that could save anything.
@@ -120,9 +119,9 @@ class Reader {
   // other allocator surely helps; how much it could still be, the verdict says, and without one the limits of what was
   // tried and of the loss.
   void add_loss() {
-    const Estimate lost = estimate_of(verdict_.at("lost")), of_lost = estimate_of(verdict_.at("allocator_share"));
+    const Estimate lost = verdict_.at("lost").get<Estimate>(), of_lost = verdict_.at("allocator_share").get<Estimate>();
     facts_.figures["lost"] = lost;
-    facts_.figures["speedup"] = estimate_of(verdict_.at("speedup"));
+    facts_.figures["speedup"] = verdict_.at("speedup").get<Estimate>();
     const bool is_innocent = !verdict_.at("blames_allocator").get<bool>() && facts_.cause && *facts_.cause != "undecided";
     if (of_lost.value > 0) {
       facts_.figures["allocator"] = {lost.low * of_lost.low, lost.value * of_lost.value, lost.high * of_lost.high};
@@ -137,7 +136,7 @@ class Reader {
   void cap_by_most_gain() {
     const auto most = verdict_.find("most_gain");
     if (most == verdict_.end() || most->is_null()) return;
-    const Estimate gain = estimate_of(*most);
+    const Estimate gain = most->get<Estimate>();
     facts_.figures["bound"] = gain;
     const double share = saved(gain.high);
     Estimate& allocator = facts_.figures.try_emplace("allocator", Estimate{0, 0, share}).first->second;
@@ -155,10 +154,6 @@ class Reader {
   throw Failure(kExitRefused,
                 fmt::format("{}: {}; a report is what 'freehold doctor --json FILE' writes", printable(file), why));
 }
-
-using freehold::doctor::kMemoryCauses;
-using freehold::doctor::MemoryCause;
-using freehold::doctor::MemoryPart;
 
 const CauseNames& memory_causes() {
   static const CauseNames names = [] {
@@ -210,7 +205,7 @@ void add_fixes(Facts& facts, const ordered_json& fixes, double whole) {
   bool is_known = false;
   for (const auto& fix : fixes) {
     if (fix.at("failed").get<bool>() || fix.at("saved_bytes").is_null() || whole <= 0) continue;
-    const Estimate saved = estimate_of(fix.at("saved_bytes"));
+    const Estimate saved = fix.at("saved_bytes").get<Estimate>();
     const Estimate share{saved.low / whole, saved.value / whole, saved.high / whole};
     facts.figures[fmt::format("saved({})", memory_treatment_name(fix.at("name").get<std::string>()))] = share;
     is_known = true;
@@ -327,8 +322,8 @@ Facts memory_facts_of(const ordered_json& report) {
     facts.flags[fmt::format("failed({})", memory_treatment_name(cell.at("name").get<std::string>()))] = failed;
   }
   facts.flags["failed"] = any;
-  facts.figures["memory"] = estimate_of(verdict.at("run_mean_bytes"));
-  facts.figures["peak"] = estimate_of(verdict.at("run_peak_bytes"));
+  facts.figures["memory"] = verdict.at("run_mean_bytes").get<Estimate>();
+  facts.figures["peak"] = verdict.at("run_peak_bytes").get<Estimate>();
   add_fixes(facts, report.at("fixes"), facts.figures["memory"].value);
   return facts;
 }

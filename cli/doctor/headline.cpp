@@ -166,8 +166,7 @@ std::string undecided(const Diagnosis& diagnosis) {
           percent_text(verdict.disturbance));
     case Doubt::kNoProcesses:
       return "Undecided: there was no time to run the program as independent processes, which distinguish memory bandwidth "
-             "from "
-             "data that threads share.";
+             "from data that threads share.";
     case Doubt::kNoPadding:
       return "Undecided: threads write the same cache lines, and there was no time to try padded blocks, which distinguish "
              "malloc's blocks that share a line from data of the program's own.";

@@ -9,6 +9,7 @@
 
 #include "cli/doctor/format.hpp"
 #include "cli/doctor/results_json.hpp"
+#include "cli/report/text.hpp"
 #include "cli/support/failure.hpp"
 #include "cli/support/shell.hpp"
 
@@ -19,26 +20,25 @@ using nlohmann::ordered_json;
 
 constexpr std::size_t kSites = 5;
 
-class Page {
+class Page : TextWriter {
  public:
   explicit Page(const ordered_json& report) : report_(report), verdict_(report.at("verdict")) {}
 
   std::string text(const Gate& gate) && {
-    print("## freehold doctor: {}\n\n", markdown_text(report_.at("program").at("name").get<std::string>()));
-    print("**{}**\n\n", markdown_text(verdict_.at("headline").get<std::string>()));
-    out_ += markdown_of(gate);
+    print("## freehold doctor: {}\n\n", text_of(report_.at("program"), "name"));
+    print("**{}**\n\n{}", text_of(verdict_, "headline"), markdown_of(gate));
     figures();
     sentence(verdict_.at("advice"));
     fixes();
     sites();
     details();
-    return std::move(out_);
+    return std::move(*this).take();
   }
 
  private:
-  template <class... Args>
-  void print(fmt::format_string<Args...> format, Args&&... args) {
-    out_ += fmt::format(format, std::forward<Args>(args)...);
+  // A member's text as Markdown.
+  static std::string text_of(const ordered_json& of, const char* member) {
+    return markdown_text(of.at(member).get<std::string>());
   }
   void sentence(const ordered_json& text) {
     if (!text.is_null() && !text.get<std::string>().empty()) print("{}\n\n", markdown_text(text.get<std::string>()));
@@ -47,14 +47,12 @@ class Page {
   void figures() {
     if (verdict_.at("speedup").at("value").get<double>() <= 0) return;
     print("| | |\n|---|---|\n");
-    print("| {} instead of {} | {} as fast, where {:.3g} would be ideal |\n",
-          markdown_text(verdict_.at("all").at("text").get<std::string>()),
-          markdown_text(verdict_.at("alone").at("text").get<std::string>()), times_text(estimate_of(verdict_.at("speedup"))),
+    print("| {} instead of {} | {} as fast, where {:.3g} would be ideal |\n", text_of(verdict_.at("all"), "text"),
+          text_of(verdict_.at("alone"), "text"), times_text(verdict_.at("speedup").get<Estimate>()),
           verdict_.at("ideal_speedup").get<double>());
-    print("| of its time there is lost | {} |\n", percent_text(estimate_of(verdict_.at("lost"))));
+    print("| of its time there is lost | {} |\n", percent_text(verdict_.at("lost").get<Estimate>()));
     for (const auto& part : verdict_.at("parts"))
-      print("| of that: {} | {} |\n", markdown_text(part.at("text").get<std::string>()),
-            percent_text(estimate_of(part.at("share"))));
+      print("| of that: {} | {} |\n", text_of(part, "text"), percent_text(part.at("share").get<Estimate>()));
     print("\n");
   }
 
@@ -62,11 +60,10 @@ class Page {
     if (report_.at("fixes").empty()) return;
     print("| tried | times as fast | limits | peak memory | |\n|---|--:|--:|--:|---|\n");
     for (const auto& fix : report_.at("fixes"))
-      print("| {}{} | {} | {} | {} | {} |\n", markdown_text(fix.at("text").get<std::string>()),
-            fix.at("best").get<bool>() ? " ←" : "", fix.at("gain_text").get<std::string>(),
-            fix.at("range_text").get<std::string>(),
+      print("| {}{} | {} | {} | {} | {} |\n", text_of(fix, "text"), fix.at("best").get<bool>() ? " ←" : "",
+            fix.at("gain_text").get<std::string>(), fix.at("range_text").get<std::string>(),
             fix.at("memory").is_null() ? "–" : fmt::format("{:.2f} ×", fix.at("memory").at("value").get<double>()),
-            markdown_text(fix.at("judgement").get<std::string>()));
+            text_of(fix, "judgement"));
     print("\n");
   }
 
@@ -93,14 +90,13 @@ class Page {
     print("* A range is where nine of ten repetitions of all this would end.\n\n");
     const auto command = report_.at("settings").at("command").get<std::vector<std::string>>();
     const ordered_json& machine = report_.at("machine");
-    print("{}, {} CPUs, {}, {}. The command: {}\n\n</details>\n", markdown_text(machine.at("cpu_model").get<std::string>()),
-          machine.at("cpus").get<unsigned>(), markdown_text(machine.at("system").get<std::string>()),
-          report_.at("date").get<std::string>(), markdown_code(shell_words(command)));
+    print("{}, {} CPUs, {}, {}. The command: {}\n\n</details>\n", text_of(machine, "cpu_model"),
+          machine.at("cpus").get<unsigned>(), text_of(machine, "system"), report_.at("date").get<std::string>(),
+          markdown_code(shell_words(command)));
   }
 
   const ordered_json& report_;
   const ordered_json& verdict_;
-  std::string out_;
 };
 
 // What HTML would take for its own, and the characters of `special` as `escape` writes them.

@@ -14,13 +14,7 @@
 
 namespace freehold::cli::doctor {
 namespace {
-using freehold::doctor::kMemoryParts;
-using freehold::doctor::LiveSite;
-using freehold::doctor::MemoryCause;
-using freehold::doctor::MemoryDoubt;
-using freehold::doctor::MemoryFix;
-using freehold::doctor::MemoryPart;
-using freehold::doctor::MemoryTreatment;
+using namespace freehold::doctor;
 
 constexpr std::size_t kSitesShown = 5;
 constexpr double kMebibyte = 1 << 20;
@@ -100,8 +94,7 @@ std::string remedy_of(const MemoryDiagnosis& diagnosis) {
     case MemoryCause::kStacks: return "Use fewer threads, or less of each stack. ";
     case MemoryCause::kFiles:
       return "Map less of the files at a time; of variables (static arrays, .bss, .data), use less, or allocate them when "
-             "they "
-             "are needed. ";
+             "they are needed. ";
     case MemoryCause::kShared: return "Put the files on a disk, or remove them sooner. ";
     case MemoryCause::kPageTables: return "Use addresses closer together, or huge pages. ";
     case MemoryCause::kLittle:
@@ -217,12 +210,10 @@ std::string doubt_text(const MemoryDiagnosis& diagnosis) {
       if (diagnosis.is_cut)
         return "most of it is free in malloc, and there was no time to try where; give it a longer --budget";
       return "most of it is free in malloc, and where was not tried; ask without --allocators, or add arenas,caches,trimmed "
-             "to "
-             "the list";
+             "to the list";
     case MemoryDoubt::kMaySave:
       return "most of it is free in malloc, and a setting of glibc's may give it back, but the runs differ too much to say "
-             "so; "
-             "give it a longer --budget, or --repeat 5";
+             "so; give it a longer --budget, or --repeat 5";
   }
   __builtin_unreachable();
 }

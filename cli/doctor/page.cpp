@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
-#include "cli/doctor/page.hpp"
-
 #include <nlohmann/json.hpp>
 
 #include "cli/doctor/memory.hpp"
 #include "cli/doctor/results_json.hpp"
+#include "cli/doctor/verdict_text.hpp"
 #include "cli/report/assets.hpp"
 #include "cli/report/page.hpp"
 

@@ -2,13 +2,15 @@
 #include "cli/doctor/results_json.hpp"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
+#include <map>
+#include <string>
+#include <tuple>
 
 #include "cli/doctor/format.hpp"
 #include "cli/doctor/verdict_text.hpp"
 #include "cli/replay/trace_json.hpp"
-#include "cli/report/json.hpp"
 #include "cli/support/statistics.hpp"
+#include "freehold/doctor/analysis/attribution.hpp"
 #include "freehold/doctor/analysis/derived.hpp"
 
 namespace freehold::cli::doctor {
@@ -59,14 +61,12 @@ ordered_json setting_json(const Setting& setting) {
 ordered_json verdict_json(const Diagnosis& diagnosis) {
   const Verdict& verdict = diagnosis.verdict;
   const VerdictText text = verdict_text_of(diagnosis);
-  ordered_json parts = ordered_json::array();
-  for (const Part& part : verdict.parts)
-    parts.push_back({{"cause", freehold::doctor::name_of(part.cause)},
-                     {"text", text_of(part.cause)},
-                     {"allocator", blames_allocator(part.cause)},
-                     {"share", estimate_json(part.share)}});
-  ordered_json contradictions = ordered_json::array();
-  for (const Contradiction one : verdict.contradictions) contradictions.push_back(name_of(one));
+  const auto part_json = [](const Part& part) -> ordered_json {
+    return {{"cause", freehold::doctor::name_of(part.cause)},
+            {"text", text_of(part.cause)},
+            {"allocator", blames_allocator(part.cause)},
+            {"share", part.share}};
+  };
   return {{"cause", freehold::doctor::name_of(verdict.cause)},
           {"blames_allocator", blames_allocator(verdict.cause)},
           {"headline", text.headline},
@@ -76,18 +76,18 @@ ordered_json verdict_json(const Diagnosis& diagnosis) {
           {"advice", text_or_null(text.advice)},
           {"alone", setting_json(verdict.alone)},
           {"all", setting_json(verdict.all)},
-          {"speedup", estimate_json(verdict.speedup)},
+          {"speedup", verdict.speedup},
           {"ideal_speedup", verdict.ideal_speedup},
-          {"lost", estimate_json(verdict.lost)},
-          {"allocator_share", estimate_json(verdict.allocator_share)},
-          {"parts", std::move(parts)},
-          {"most_gain", verdict.most_gain ? estimate_json(*verdict.most_gain) : ordered_json(nullptr)},
+          {"lost", verdict.lost},
+          {"allocator_share", verdict.allocator_share},
+          {"parts", list_json(verdict.parts, part_json)},
+          {"most_gain", verdict.most_gain},
           {"rests_on", verdict.rests_on ? ordered_json(name_of(*verdict.rests_on)) : ordered_json(nullptr)},
           {"doubt", verdict.doubt == Doubt::kNone ? ordered_json(nullptr) : ordered_json(name_of(verdict.doubt))},
           {"suspected", verdict.doubt == Doubt::kNone || verdict.suspected == Cause::kUndecided
                             ? ordered_json(nullptr)
                             : ordered_json(freehold::doctor::name_of(verdict.suspected))},
-          {"contradictions", std::move(contradictions)},
+          {"contradictions", names_json(verdict.contradictions)},
           {"one_thread", verdict.one_thread},
           {"disturbance", verdict.disturbance},
           {"noisy", verdict.noisy}};
@@ -95,111 +95,75 @@ ordered_json verdict_json(const Diagnosis& diagnosis) {
 
 ordered_json fixes_json(const Diagnosis& diagnosis) {
   const Verdict& verdict = diagnosis.verdict;
-  ordered_json list = ordered_json::array();
-  for (const Fix* fix : best_first(verdict)) {
+  return list_json(best_first(verdict), [&](const Fix* fix) -> ordered_json {
     const bool measured = fix->gain.value > 0;
-    list.push_back({{"variant", fix->variant},
-                    {"text", text_of(diagnosis.experiment.variants[fix->variant])},
-                    {"gain", measured ? estimate_json(fix->gain) : ordered_json(nullptr)},
-                    {"memory", fix->memory.value > 0 ? estimate_json(fix->memory) : ordered_json(nullptr)},
-                    {"gain_text", measured ? value_text(fix->gain) : "–"},
-                    {"range_text", measured ? range_text(fix->gain) : ""},
-                    {"judgement", judgement_of(*fix)},
-                    {"helps", fix->helps},
-                    {"failed", fix->failed},
-                    {"best", verdict.best_fix && &verdict.fixes[*verdict.best_fix] == fix}});
-  }
-  return list;
+    return {{"variant", fix->variant},
+            {"text", text_of(diagnosis.experiment.variants[fix->variant])},
+            {"gain", measured ? std::optional(fix->gain) : std::nullopt},
+            {"memory", fix->memory.value > 0 ? std::optional(fix->memory) : std::nullopt},
+            {"gain_text", measured ? value_text(fix->gain) : "–"},
+            {"range_text", measured ? range_text(fix->gain) : ""},
+            {"judgement", judgement_of(*fix)},
+            {"helps", fix->helps},
+            {"failed", fix->failed},
+            {"best", verdict.best_fix && &verdict.fixes[*verdict.best_fix] == fix}};
+  });
 }
 
-ordered_json scalability_json(const Verdict& verdict) {
-  ordered_json list = ordered_json::array();
-  for (const Scalability& one : verdict.scalability)
-    list.push_back({{"variant", one.variant},
-                    {"contention", one.contention},
-                    {"coherency", one.has_coherency ? ordered_json(one.coherency) : ordered_json(nullptr)},
-                    {"worst_error", one.worst_error}});
-  return list;
+ordered_json scalability_json(const Scalability& one) {
+  ordered_json json = FREEHOLD_JSON_OF(one, variant, contention, coherency, worst_error);
+  if (!one.has_coherency) json["coherency"] = nullptr;
+  return json;
 }
 
 ordered_json trial_json(const Trial& trial) {
-  return {{"wall_s", trial.wall_s},
-          {"user_s", trial.user_s},
-          {"system_s", trial.system_s},
-          {"peak_rss_bytes", trial.peak_rss_bytes},
-          {"page_faults", trial.page_faults},
-          {"voluntary_switches", trial.voluntary_switches},
-          {"involuntary_switches", trial.involuntary_switches},
-          {"stolen_s", trial.stolen_s},
-          {"taken_s", trial.taken_s},
-          {"ready_share", or_null(trial.ready_share)},
-          {"throttled_s", trial.throttled_s},
-          {"instructions", or_null(trial.instructions)},
-          {"throughput", or_null(trial.throughput)},
-          {"wait_status", trial.wait_status},
-          {"round", or_null(trial.round)}};
+  return FREEHOLD_JSON_OF(trial, wall_s, user_s, system_s, peak_rss_bytes, page_faults, voluntary_switches,
+                          involuntary_switches, stolen_s, taken_s, ready_share, throttled_s, instructions, throughput,
+                          wait_status, round);
 }
 
 ordered_json cell_json(const Experiment& experiment, const Cell& cell) {
   const std::vector<double> costs = costs_of(cell);
-  ordered_json trials = ordered_json::array();
-  for (const Trial& trial : cell.trials) trials.push_back(trial_json(trial));
   const auto limit = [&](auto pick) { return costs.empty() ? ordered_json(nullptr) : ordered_json(pick(costs)); };
   return {{"variant", cell.variant},
           {"setting", setting_json(cell.setting)},
-          {"cost", or_null(if_measured(cost, &cell))},
+          {"cost", if_measured(cost, &cell)},
           {"least_cost", limit([](const auto& all) { return std::ranges::min(all); })},
           {"greatest_cost", limit([](const auto& all) { return std::ranges::max(all); })},
           {"spread", spread(costs)},
-          {"speed", or_null(speed(experiment, cell))},
+          {"speed", speed(experiment, cell)},
           {"ideal_speed", ideal_speed(experiment, cell.setting)},
           {"peak_rss_bytes", limit([&cell](const auto&) { return static_cast<std::uint64_t>(peak_bytes(cell)); })},
-          {"busy_cpus", or_null(if_measured(busy_cpus, &cell))},
+          {"busy_cpus", if_measured(busy_cpus, &cell)},
           {"failure", text_or_null(cell.failure)},
-          {"trials", std::move(trials)}};
+          {"trials", list_json(cell.trials, trial_json)}};
 }
 
 ordered_json variant_json(const Variant& variant) {
-  ordered_json environment = ordered_json::object();
-  for (const auto& [name, value] : variant.environment) environment[name] = value;
   return {{"name", variant.name},
           {"text", text_of(variant)},
           {"treatment", freehold::doctor::name_of(variant.treatment)},
           {"preload", variant.preload},
-          {"environment", std::move(environment)}};
+          {"environment", environment_json(variant)}};
 }
 
 ordered_json code_json(const Diagnosis& diagnosis) {
   const freehold::doctor::CodeGrowth& code = diagnosis.experiment.code;
   if (!code.known) return nullptr;
   const auto place = [](const auto& frame) { return frame ? ordered_json(frame->text()) : ordered_json(nullptr); };
-  return {{"work_grows", code.work_known ? ordered_json(code.work_grows) : ordered_json(nullptr)},
-          {"same", code.same},
-          {"grown", code.grown},
-          {"spinning", code.spinning},
-          {"locking", code.locking},
-          {"private_locking", code.private_locking},
-          {"contended", code.contended},
-          {"slowed", code.slowed},
-          {"allocator", code.allocator},
-          {"in_malloc", code.in_malloc},
-          {"lock_sleepers", code.lock_sleepers},
-          {"lock_sleeps", code.lock_sleeps},
-          {"spins_at", place(diagnosis.spins_at)},
-          {"contended_at", place(diagnosis.contended_at)}};
+  ordered_json json = FREEHOLD_JSON_OF(code, work_grows, same, grown, spinning, locking, private_locking, contended, slowed,
+                                       allocator, in_malloc, lock_sleepers, lock_sleeps);
+  if (!code.work_known) json["work_grows"] = nullptr;
+  json["spins_at"] = place(diagnosis.spins_at);
+  json["contended_at"] = place(diagnosis.contended_at);
+  return json;
 }
 
 ordered_json experiment_json(const Diagnosis& diagnosis) {
   const Experiment& experiment = diagnosis.experiment;
-  ordered_json variants = ordered_json::array(), cells = ordered_json::array();
-  for (const Variant& variant : experiment.variants) variants.push_back(variant_json(variant));
-  for (const Cell& cell : experiment.cells) cells.push_back(cell_json(experiment, cell));
-  ordered_json delayed = ordered_json::array();
-  for (const Delayed& of : experiment.delayed) {
-    ordered_json trials = ordered_json::array();
-    for (const Trial& trial : of.trials) trials.push_back(trial_json(trial));
-    delayed.push_back({{"delay_s", of.delay_s}, {"trials", std::move(trials)}});
-  }
+  const auto delayed_json = [](const Delayed& of) -> ordered_json {
+    return {{"delay_s", of.delay_s}, {"trials", list_json(of.trials, trial_json)}};
+  };
   return {{"machine_cpus", experiment.machine_cpus},
           {"quota_cpus", number_or_null(experiment.quota_cpus)},
           {"affinity_cpus", experiment.affinity_cpus},
@@ -209,72 +173,202 @@ ordered_json experiment_json(const Diagnosis& diagnosis) {
           {"work_grows", experiment.work_grows},
           {"work_is_guessed", experiment.work_is_guessed},
           {"code", code_json(diagnosis)},
-          {"control", {{"compute", experiment.control.compute}, {"memory", experiment.control.memory}}},
-          {"delayed", std::move(delayed)},
-          {"variants", std::move(variants)},
-          {"cells", std::move(cells)}};
+          {"control", FREEHOLD_JSON_OF(experiment.control, compute, memory)},
+          {"delayed", list_json(experiment.delayed, delayed_json)},
+          {"variants", list_json(experiment.variants, variant_json)},
+          {"cells", list_json(experiment.cells, [&](const Cell& cell) { return cell_json(experiment, cell); })}};
 }
 
-ordered_json own_allocators_json(const Diagnosis& diagnosis) {
-  ordered_json list = ordered_json::array();
-  for (const OwnAllocator& own : diagnosis.own_allocators)
-    list.push_back({{"name", own.name},
-                    {"file", own.file},
-                    {"use_malloc", text_or_null(own.use_malloc)},
-                    {"reached", or_null(own.reached)},
-                    {"calls", or_null(own.calls)},
-                    {"malloc_calls", or_null(own.malloc_calls)},
-                    {"text", text_of(own, diagnosis)}});
-  return list;
+ordered_json own_json(const OwnAllocator& own, const Diagnosis& diagnosis) {
+  ordered_json json = FREEHOLD_JSON_OF(own, name, file, reached, calls, malloc_calls);
+  json["use_malloc"] = text_or_null(own.use_malloc);
+  json["text"] = text_of(own, diagnosis);
+  return json;
 }
 
-ordered_json steps_json(const Diagnosis& diagnosis) {
-  ordered_json list = ordered_json::array();
-  for (const Recommendation& step : recommendations_of(diagnosis))
-    list.push_back({{"what", step.what}, {"lines", step.lines}});
-  return list;
+std::string_view name_of(WaitKind kind) {
+  switch (kind) {
+    case WaitKind::kMutex: return "mutex";
+    case WaitKind::kReadLock: return "read-lock";
+    case WaitKind::kWriteLock: return "write-lock";
+    case WaitKind::kSpinLock: return "spin-lock";
+    case WaitKind::kCondition: return "condition";
+    case WaitKind::kSemaphore: return "semaphore";
+    case WaitKind::kFutexLock: return "futex-lock";
+    case WaitKind::kFutexWait: return "futex-wait";
+  }
+  __builtin_unreachable();
 }
 
-ordered_json repetitions_json(const Diagnosis& diagnosis) {
-  ordered_json list = ordered_json::array();
-  for (const Repetition& one : diagnosis.repetitions) list.push_back({{"what", one.what}, {"shell", one.shell}});
-  return list;
-}
+// Frames recur in thousands of stacks: each is written once, stacks name it by its place.
+class Frames {
+ public:
+  explicit Frames(std::size_t longest_name) : longest_name_(longest_name) {}
+
+  std::size_t place_of(const Frame& frame) {
+    const auto key = std::tuple(frame.function, frame.file, frame.line, frame.module, frame.inlined);
+    const auto [found, is_new] = places_.try_emplace(key, json_.size());
+    if (is_new)
+      json_.push_back({{"function", text_or_null(clipped(frame.function))},
+                       {"file", text_or_null(frame.file)},
+                       {"line", frame.line == 0 ? ordered_json(nullptr) : ordered_json(frame.line)},
+                       {"module", text_or_null(frame.module)},
+                       {"inlined", frame.inlined}});
+    return found->second;
+  }
+  ordered_json json() && { return std::move(json_); }
+  [[nodiscard]] std::string clipped(const std::string& name) const {
+    return name.size() > longest_name_ ? name.substr(0, longest_name_) + "…" : name;
+  }
+
+ private:
+  std::size_t longest_name_;
+  std::map<std::tuple<std::string, std::string, unsigned, std::string, bool>, std::size_t> places_;
+  ordered_json json_ = ordered_json::array();
+};
+
+// A recording as JSON.
+class RecordingWriter {
+ public:
+  explicit RecordingWriter(const Limits& limits) : limits_(limits), frames_(limits.characters_of_a_name) {}
+
+  ordered_json recording(const Attribution& of) {
+    ordered_json json = totals(of);
+    json["sites"] = list(of.sites, limits_.sites, [this](const AllocationSite& site) { return site_json(site); });
+    json["sites_left_out"] = of.sites.size() - std::min(of.sites.size(), limits_.sites);
+    json["lock_waits"] = list(of.lock_waits, limits_.sites, [this](const WaitSite& site) { return wait_json(site); });
+    json["idle_waits"] = list(of.idle_waits, limits_.sites, [this](const WaitSite& site) { return wait_json(site); });
+    json["remote_sites"] = list(of.remote_sites, limits_.sites, [&](const RemoteSites& row) {
+      return ordered_json{{"allocated_at", site_text(of, row.site)},
+                          {"site", row.site},
+                          {"freed_at", place_json(row.freed_at)},
+                          {"frees", row.frees},
+                          {"share", row.share}};
+    });
+    json["remote_threads"] = list(of.remote_threads, limits_.sites,
+                                  [](const RemoteThreads& row) { return FREEHOLD_JSON_OF(row, from, to, frees, share); });
+    json["sharing"] = list(of.sharing, limits_.sites, [this](const SharingSites& row) {
+      return ordered_json{{"places", {place_json(row.places[0]), place_json(row.places[1])}},
+                          {"bytes", {row.bytes[0], row.bytes[1]}},
+                          {"lines", row.lines},
+                          {"lines_for_long", row.lines_for_long}};
+    });
+    json["sizes"] =
+        list_json(of.sizes, [](const SizeBin& bin) { return FREEHOLD_JSON_OF(bin, most_bytes, allocations, bytes); });
+    json["lifetimes"] =
+        list_json(of.lifetimes, [](const LifetimeBin& bin) { return FREEHOLD_JSON_OF(bin, most_s, blocks); });
+    json["lived_on"] = of.live_at_exit;
+    json["history"] = list_json(
+        of.history, [](const TimePoint& point) { return FREEHOLD_JSON_OF(point, at_s, live_bytes, allocations_per_s); });
+    json["frames"] = std::move(frames_).json();
+    return json;
+  }
+
+ private:
+  template <class Row>
+  static ordered_json list(const std::vector<Row>& rows, std::size_t most, auto json_of) {
+    ordered_json json = ordered_json::array();
+    for (const Row& row : rows) {
+      if (json.size() == most) break;
+      json.push_back(json_of(row));
+    }
+    return json;
+  }
+
+  static ordered_json call_json(const CallTime& time) {
+    ordered_json json = FREEHOLD_JSON_OF(time, calls, cpu_s, cpu_s_error, blocked_s, blocked_s_error);
+    json["mean_ns"] = time.mean_ns();
+    return json;
+  }
+
+  static ordered_json totals(const Attribution& of) {
+    ordered_json json =
+        FREEHOLD_JSON_OF(of, processes, threads, seconds, cpu_s, thread_s, samples, dropped, probe_share, mapped_bytes);
+    json["allocating"] = call_json(of.allocating);
+    json["freeing"] = call_json(of.freeing);
+    json.update(FREEHOLD_JSON_OF(of, allocations_per_s, frees_per_s, cpu_share, cpu_share_error, blocked_share,
+                                 blocked_share_error, lock_wait_s, lock_wait_share, idle_s, idle_share, peak_live_bytes,
+                                 live_bytes_at_end, remote_share, lines_watched, lines_shared, shared_line_share,
+                                 lines_shared_for_long));
+    return json;
+  }
+
+  ordered_json place_json(const Place& place) {
+    ordered_json stacks = ordered_json::array();
+    for (const SiteStack& stack : place.stacks) {
+      if (stacks.size() == limits_.stacks_of_a_site) break;
+      ordered_json frames = ordered_json::array();
+      for (const Frame& frame : stack.frames) {
+        if (frames.size() == limits_.frames_of_a_stack) break;
+        frames.push_back(frames_.place_of(frame));
+      }
+      stacks.push_back({{"share", stack.share}, {"frames", std::move(frames)}, {"all_frames", stack.frames.size()}});
+    }
+    return {{"text", text_of(place)},
+            {"via", text_or_null(frames_.clipped(place.via))},
+            {"stacks", std::move(stacks)},
+            {"all_stacks", place.all_stacks}};
+  }
+
+  static std::string text_of(const Place& place) {
+    return place.stacks.empty() || place.stacks.front().frames.empty() ? "unknown" : short_text(place.frame());
+  }
+  static std::string site_text(const Attribution& of, std::size_t site) {
+    return site < of.sites.size() ? text_of(of.sites[site].place) : "unknown";
+  }
+
+  ordered_json site_json(const AllocationSite& site) {
+    ordered_json json = {{"place", place_json(site.place)}, {"time", call_json(site.time)}};
+    json.update(FREEHOLD_JSON_OF(site, time_share, bytes, typical_bytes, fixed_size, freed_elsewhere, median_lifetime_s,
+                                 live_bytes_at_peak, samples));
+    return json;
+  }
+
+  ordered_json wait_json(const WaitSite& site) {
+    ordered_json json = {{"place", place_json(site.place)}, {"kind", name_of(site.kind)}};
+    json.update(FREEHOLD_JSON_OF(site, count, seconds, share));
+    return json;
+  }
+
+  const Limits& limits_;
+  Frames frames_;
+};
 
 }  // namespace
 
+ordered_json environment_json(const Variant& variant) {
+  ordered_json environment = ordered_json::object();
+  for (const auto& [name, value] : variant.environment) environment[name] = value;
+  return environment;
+}
+
 ordered_json results_json(const Diagnosis& diagnosis, const Limits& limits) {
   const auto recording = [&](const auto& recorded) {
-    return recorded == nullptr ? ordered_json(nullptr) : recording_json(*recorded, limits);
+    return recorded == nullptr ? ordered_json(nullptr) : RecordingWriter(limits).recording(*recorded);
   };
-  return {{"schema", kSchema},
-          {"date", diagnosis.date},
-          {"complete", diagnosis.experiment.complete},
-          {"seconds", diagnosis.seconds},
-          {"machine", machine_json(diagnosis.machine)},
-          {"program", {{"name", program_name(diagnosis)}, {"file", diagnosis.program}, {"example", diagnosis.example}}},
-          {"settings", settings_json(diagnosis.settings)},
-          {"verdict", verdict_json(diagnosis)},
-          {"fixes", fixes_json(diagnosis)},
-          {"steps", steps_json(diagnosis)},
-          {"findings", findings_of(diagnosis)},
-          {"notes", diagnosis.notes},
-          {"own_allocators", own_allocators_json(diagnosis)},
-          {"scalability", scalability_json(diagnosis.verdict)},
-          {"experiment", experiment_json(diagnosis)},
-          {"recording_cost", or_null(recording_cost(diagnosis))},
-          {"recording", recording(diagnosis.recorded)},
-          {"recording_alone", limits.alone ? recording(diagnosis.recorded_alone) : ordered_json(nullptr)},
-          {"advice", diagnosis.advice == nullptr ? ordered_json(nullptr) : replay::json_of(*diagnosis.advice)},
-          {"repetitions", repetitions_json(diagnosis)}};
-}
-
-ordered_json estimate_json(const Estimate& estimate) {
-  return {{"low", estimate.low}, {"value", estimate.value}, {"high", estimate.high}};
-}
-
-Estimate estimate_of(const ordered_json& json) {
-  return {json.at("low").get<double>(), json.at("value").get<double>(), json.at("high").get<double>()};
+  return {
+      {"schema", kSchema},
+      {"date", diagnosis.date},
+      {"complete", diagnosis.experiment.complete},
+      {"seconds", diagnosis.seconds},
+      {"machine", machine_json(diagnosis.machine)},
+      {"program", {{"name", program_name(diagnosis)}, {"file", diagnosis.program}, {"example", diagnosis.example}}},
+      {"settings", settings_json(diagnosis.settings)},
+      {"verdict", verdict_json(diagnosis)},
+      {"fixes", fixes_json(diagnosis)},
+      {"steps",
+       list_json(recommendations_of(diagnosis), [](const auto& step) { return FREEHOLD_JSON_OF(step, what, lines); })},
+      {"findings", findings_of(diagnosis)},
+      {"notes", diagnosis.notes},
+      {"own_allocators",
+       list_json(diagnosis.own_allocators, [&](const OwnAllocator& own) { return own_json(own, diagnosis); })},
+      {"scalability", list_json(diagnosis.verdict.scalability, scalability_json)},
+      {"experiment", experiment_json(diagnosis)},
+      {"recording_cost", recording_cost(diagnosis)},
+      {"recording", recording(diagnosis.recorded)},
+      {"recording_alone", limits.alone ? recording(diagnosis.recorded_alone) : ordered_json(nullptr)},
+      {"advice", diagnosis.advice == nullptr ? ordered_json(nullptr) : replay::json_of(*diagnosis.advice)},
+      {"repetitions", list_json(diagnosis.repetitions, [](const auto& one) { return FREEHOLD_JSON_OF(one, what, shell); })}};
 }
 
 }  // namespace freehold::cli::doctor

@@ -3,10 +3,17 @@
 #pragma once
 #include <cstddef>
 #include <limits>
-#include <nlohmann/json_fwd.hpp>
+#include <nlohmann/json.hpp>
 
 #include "cli/doctor/diagnosis.hpp"
-#include "freehold/doctor/analysis/attribution.hpp"
+#include "cli/report/json.hpp"
+
+// A value with its limits.
+template <>
+struct nlohmann::adl_serializer<freehold::doctor::Estimate> {
+  static void to_json(auto& json, const freehold::doctor::Estimate& of) { json = FREEHOLD_JSON_OF(of, low, value, high); }
+  static void from_json(const auto& json, freehold::doctor::Estimate& of) { FREEHOLD_FROM_JSON(json, of, low, value, high); }
+};
 
 namespace freehold::cli::doctor {
 
@@ -22,11 +29,6 @@ struct Limits {
 inline constexpr const char* kSchema = "freehold-doctor/1";
 
 [[nodiscard]] nlohmann::ordered_json results_json(const Diagnosis& diagnosis, const Limits& limits = {});
-// A value with its limits.
-[[nodiscard]] nlohmann::ordered_json estimate_json(const freehold::doctor::Estimate& estimate);
-[[nodiscard]] freehold::doctor::Estimate estimate_of(const nlohmann::ordered_json& json);
-
-// A recording, as a part of the JSON of a diagnosis.
-[[nodiscard]] nlohmann::ordered_json recording_json(const freehold::doctor::Attribution& recorded, const Limits& limits);
-
+// The variables that a variant sets, as an object.
+[[nodiscard]] nlohmann::ordered_json environment_json(const freehold::doctor::Variant& variant);
 }  // namespace freehold::cli::doctor

@@ -60,7 +60,7 @@ std::vector<T> thinned(const std::vector<T>& all, std::size_t most) {
   return some;
 }
 
-class Summary {
+class Summary : public TextWriter {
  public:
   explicit Summary(const Diagnosis& diagnosis) : of_(diagnosis), recorded_(diagnosis.recorded.get()) {}
 
@@ -168,14 +168,7 @@ class Summary {
     if (!file.empty()) print("\nThe whole report: {}\n", printable(file));
   }
 
-  std::string text() && { return std::move(out_); }
-
  private:
-  template <class... Args>
-  void print(fmt::format_string<Args...> format, Args&&... args) {
-    out_ += fmt::format(format, std::forward<Args>(args)...);
-  }
-
   void lines_of(const Recommendation& step) {
     for (const auto line : std::views::split(step.lines, '\n'))
       print("    {}\n", printable(std::string_view(line.begin(), line.end())));
@@ -234,7 +227,6 @@ class Summary {
 
   const Diagnosis& of_;
   const Attribution* recorded_;
-  std::string out_;
 };
 
 }  // namespace
@@ -251,7 +243,7 @@ std::string summary_of(const Diagnosis& diagnosis, const std::string& page) {
   summary.advice();
   summary.notes();
   summary.page(page);
-  return std::move(summary).text();
+  return std::move(summary).take();
 }
 
 }  // namespace freehold::cli::doctor

@@ -118,6 +118,22 @@ std::string advice_of(const Diagnosis& diagnosis) {
 
 }  // namespace
 
+std::optional<double> recording_cost(const Diagnosis& diagnosis) {
+  const auto sweep = diagnosis.experiment.sweep();
+  if (sweep.empty() || !diagnosis.recorded_trial) return std::nullopt;
+  const auto before = if_measured(cost, diagnosis.experiment.find(0, sweep.back()));
+  return before ? std::optional(diagnosis.recorded_trial->cost() / *before - 1) : std::nullopt;
+}
+
+std::string describe(const Setting& setting) {
+  if (setting.copies > 1) return fmt::format("{} copies", setting.copies);
+  return setting.threads != 0 ? counted(setting.threads, "thread") : counted(setting.cpus, "CPU");
+}
+
+std::string describe(const Experiment& experiment, std::size_t variant, const Setting& setting) {
+  return fmt::format("{}, {}", experiment.variants[variant].name, describe(setting));
+}
+
 std::string_view text_of(Cause cause) noexcept {
   switch (cause) {
     case Cause::kNone: return "nothing";

@@ -63,5 +63,7 @@ struct Recommendation {
 // Lines of at most 100 characters, but for what is to be pasted. `page`: the file with the report as HTML; empty: none.
 // Names come from the program and from the user: no control character of theirs reaches the terminal.
 [[nodiscard]] std::string summary_of(const Diagnosis& diagnosis, const std::string& page);
+// A diagnosis as one self-contained HTML page. Its recording has at most kPageLimits, and the number of rows left out.
+[[nodiscard]] std::string page_of(const Diagnosis& diagnosis);
 
 }  // namespace freehold::cli::doctor

@@ -55,8 +55,7 @@ const std::vector<Tool>& tools() {
         kAllocators}},
       {"examine_memory",
        "Why does this program take so much memory? Runs it under several allocators (60 s unless budget_s says otherwise) "
-       "and "
-       "returns the report.",
+       "and returns the report.",
        {"doctor", "--memory", "--json", "-"},
        {kProgram, kBudget, kInput, kAllocators}},
       {"explain_cause",

@@ -6,6 +6,10 @@
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <filesystem>
+
+#include "cli/support/failure.hpp"
+#include "cli/support/output_file.hpp"
 
 namespace freehold::cli::reference {
 namespace {
@@ -50,6 +54,16 @@ Command command_of(const CLI::App& app, std::vector<std::string> path) {
   return made;
 }
 
+void write(const Program& program, const std::filesystem::path& folder) {
+  const auto [root, version] = command_line(program);
+  for (const char* below : {"man", "bash", "zsh", "fish"}) std::filesystem::create_directories(folder / below);
+  for (const Command* command : flattened(root))
+    write_file(folder / "man" / man_page_name(*command), man_page(*command, version));
+  write_file(folder / "bash" / program.name, bash_completion(root));
+  write_file(folder / "zsh" / ('_' + program.name), zsh_completion(root));
+  write_file(folder / "fish" / (program.name + ".fish"), fish_completion(root));
+}
+
 }  // namespace
 
 bool Option::takes_path() const { return value == "FILE" || value == "FOLDER" || value == "PATH" || value == "FORMAT=FILE"; }
@@ -70,6 +84,14 @@ std::vector<const Command*> flattened(const Command& command) {
     for (const Command* one : flattened(below)) all.push_back(one);
   }
   return all;
+}
+
+int write_reference(const Program& program, int argc, char** argv) {
+  return exit_code_of("freehold_reference", [&] {
+    if (argc != 2) throw Failure(kExitRefused, "usage: freehold_reference FOLDER");
+    write(program, argv[1]);
+    return 0;
+  });
 }
 
 }  // namespace freehold::cli::reference

@@ -58,17 +58,12 @@ std::vector<TraceStep> recommendations_of(const std::vector<std::int64_t>& numbe
   return steps;
 }
 
+// What a trace has beside its steps.
+#define FREEHOLD_TRACE_MEMBERS site, bytes, threads, blocks, peak_live, set_up, window_s, cpu_share, pair_ns
+
 SiteTrace trace_of(const nlohmann::json& json) {
   SiteTrace trace;
-  json.at("site").get_to(trace.site);
-  json.at("bytes").get_to(trace.bytes);
-  json.at("threads").get_to(trace.threads);
-  json.at("blocks").get_to(trace.blocks);
-  json.at("peak_live").get_to(trace.peak_live);
-  json.at("set_up").get_to(trace.set_up);
-  json.at("window_s").get_to(trace.window_s);
-  json.at("cpu_share").get_to(trace.cpu_share);
-  json.at("pair_ns").get_to(trace.pair_ns);
+  FREEHOLD_FROM_JSON(json, trace, FREEHOLD_TRACE_MEMBERS);
   trace.steps = recommendations_of(json.at("steps").get<std::vector<std::int64_t>>());
   return trace;
 }
@@ -76,45 +71,29 @@ SiteTrace trace_of(const nlohmann::json& json) {
 ordered_json row_json(const Row& row) {
   return {{"name", row.name},
           {"kind", name_of(row.kind)},
-          {"pair_ns", row.failure.empty() ? ordered_json(row.pair_ns) : ordered_json(nullptr)},
+          {"pair_ns", row.failure.empty() ? std::optional(row.pair_ns) : std::nullopt},
           {"spread", row.spread},
           {"resident_bytes", row.resident_bytes},
           {"failure", text_or_null(row.failure)}};
 }
 
 ordered_json site_json(const SiteAdvice& site) {
-  return {{"site", site.site},
-          {"bytes", site.bytes},
-          {"threads", site.threads},
-          {"blocks", site.blocks},
-          {"peak_live", site.peak_live},
-          {"cpu_share", site.cpu_share},
-          {"program_pair_ns", site.program_pair_ns},
-          {"best", site.best},
-          {"ratio", site.ratio},
-          {"gain", site.gain},
-          {"capacity", site.capacity},
-          {"sentence", site.sentence},
-          {"code", text_or_null(site.code)},
-          {"rows", list_json(site.rows, row_json)}};
+  ordered_json json = FREEHOLD_JSON_OF(site, site, bytes, threads, blocks, peak_live, cpu_share, program_pair_ns, best,
+                                       ratio, gain, capacity, sentence);
+  json["code"] = text_or_null(site.code);
+  json["rows"] = list_json(site.rows, row_json);
+  return json;
 }
 
 }  // namespace
 
 ordered_json json_of(const std::vector<SiteTrace>& traces) {
-  ordered_json all = ordered_json::array();
-  for (const SiteTrace& trace : traces)
-    all.push_back({{"site", trace.site},
-                   {"bytes", trace.bytes},
-                   {"threads", trace.threads},
-                   {"blocks", trace.blocks},
-                   {"peak_live", trace.peak_live},
-                   {"set_up", trace.set_up},
-                   {"window_s", trace.window_s},
-                   {"cpu_share", trace.cpu_share},
-                   {"pair_ns", trace.pair_ns},
-                   {"steps", numbers_of(trace.steps)}});
-  return {{"format", kFormat}, {"version", 1}, {"traces", std::move(all)}};
+  const auto trace_json = [](const SiteTrace& trace) {
+    ordered_json json = FREEHOLD_JSON_OF(trace, FREEHOLD_TRACE_MEMBERS);
+    json["steps"] = numbers_of(trace.steps);
+    return json;
+  };
+  return {{"format", kFormat}, {"version", 1}, {"traces", list_json(traces, trace_json)}};
 }
 
 std::vector<SiteTrace> read_traces(const std::string& path) {

@@ -7,8 +7,9 @@ using nlohmann::ordered_json;
 ordered_json text_or_null(const std::string& text) { return text.empty() ? ordered_json(nullptr) : ordered_json(text); }
 
 ordered_json machine_json(const Machine& machine) {
-  return {{"cpu_model", machine.cpu_model}, {"cpus", machine.cpus}, {"cpus_source", machine.cpus_source},
-          {"system", machine.system},       {"libc", machine.libc}, {"huge_pages", text_or_null(machine.huge_pages)}};
+  ordered_json json = FREEHOLD_JSON_OF(machine, cpu_model, cpus, cpus_source, system, libc);
+  json["huge_pages"] = text_or_null(machine.huge_pages);
+  return json;
 }
 
 std::string text_of(const ordered_json& json) {

@@ -8,11 +8,36 @@
 
 #include "cli/support/machine.hpp"
 
+// Null for none.
+template <class T>
+struct nlohmann::adl_serializer<std::optional<T>> {
+  static void to_json(auto& json, const std::optional<T>& value) {
+    json = nullptr;
+    if (value) json = *value;
+  }
+  static void from_json(const auto& json, std::optional<T>& value) {
+    value.reset();
+    if (!json.is_null()) value = json.template get<T>();
+  }
+};
+
+// An object with these members of `of`, each under its own name, and the other way round.
+#define FREEHOLD_JSON_OF(of, ...)                                            \
+  [](const auto& nlohmann_json_t) {                                          \
+    nlohmann::ordered_json nlohmann_json_j;                                  \
+    NLOHMANN_JSON_EXPAND(NLOHMANN_JSON_PASTE(NLOHMANN_JSON_TO, __VA_ARGS__)) \
+    return nlohmann_json_j;                                                  \
+  }(of)
+#define FREEHOLD_FROM_JSON(json, of, ...)                                      \
+  [](const auto& nlohmann_json_j, auto& nlohmann_json_t) {                     \
+    NLOHMANN_JSON_EXPAND(NLOHMANN_JSON_PASTE(NLOHMANN_JSON_FROM, __VA_ARGS__)) \
+  }(json, of)
+
 namespace freehold::cli {
 
 template <class T>
 [[nodiscard]] nlohmann::ordered_json or_null(const std::optional<T>& value) {
-  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
+  return value;
 }
 
 // An array of element(value) for every value.

@@ -35,23 +35,6 @@ sigset_t forwarded_signals() {
   return set;
 }
 
-[[noreturn]] void cannot_start(const std::string& program, int error) {
-  const bool missing = error == ENOENT;
-  throw Failure(missing ? kExitNotFound : kExitCannotExecute,
-                fmt::format("cannot execute {}: {}", printable(program), error_text(error)));
-}
-
-// Returns only if it failed, with the errno.
-int execute(const Launch& launch) {
-  std::vector<char*> argv;
-  for (const std::string& argument : launch.arguments) argv.push_back(const_cast<char*>(argument.c_str()));
-  argv.push_back(nullptr);
-  for (const auto& [name, value] : launch.settings) ::setenv(name.c_str(), value.c_str(), 1);
-  ::setenv("LD_PRELOAD", preload_value(launch.library, std::getenv("LD_PRELOAD")).c_str(), 1);
-  ::execvp(launch.program.c_str(), argv.data());  // has a slash: no search; a text without "#!" goes to /bin/sh
-  return errno;
-}
-
 // Memory that the program writes its stats into. Sealed to its size: a stray write cannot make it grow.
 FileDescriptor stats_file() {
   FileDescriptor file(::memfd_create("freehold-stats", MFD_CLOEXEC | MFD_ALLOW_SEALING));
@@ -128,7 +111,22 @@ double seconds(const timeval& time) { return static_cast<double>(time.tv_sec) + 
 
 }  // namespace
 
-void become(const Launch& launch) { cannot_start(launch.program, execute(launch)); }
+void cannot_start(const Launch& launch, int error) {
+  throw Failure(error == ENOENT ? kExitNotFound : kExitCannotExecute,
+                fmt::format("cannot execute {}: {}", printable(launch.program), error_text(error)));
+}
+
+int execute(const Launch& launch) {
+  std::vector<char*> argv;
+  for (const std::string& argument : launch.arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.push_back(nullptr);
+  for (const auto& [name, value] : launch.settings) ::setenv(name.c_str(), value.c_str(), 1);
+  if (!launch.library.empty()) ::setenv("LD_PRELOAD", preload_value(launch.library, std::getenv("LD_PRELOAD")).c_str(), 1);
+  ::execvp(launch.program.c_str(), argv.data());  // has a slash: no search; a text without "#!" goes to /bin/sh
+  return errno;
+}
+
+void become(const Launch& launch) { cannot_start(launch, execute(launch)); }
 
 Outcome supervise(const Launch& launch) {
   const FileDescriptor stats = stats_file();
@@ -155,7 +153,7 @@ Outcome supervise(const Launch& launch) {
   outcome.wait_status = wait_and_forward(child, signals, usage);
   outcome.elapsed_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   ::sigprocmask(SIG_SETMASK, &original.mask, nullptr);
-  if (int error = 0; ::read(failed_to_read.get(), &error, sizeof error) == sizeof error) cannot_start(launch.program, error);
+  if (int error = 0; ::read(failed_to_read.get(), &error, sizeof error) == sizeof error) cannot_start(launch, error);
   outcome.user_seconds = seconds(usage.ru_utime);
   outcome.system_seconds = seconds(usage.ru_stime);
   outcome.peak_rss_bytes = static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;

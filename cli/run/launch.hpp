@@ -15,7 +15,7 @@ namespace freehold::cli {
 struct Launch {
   std::string program;                                          // path of the file to execute
   std::vector<std::string> arguments;                           // argv, the name as the user typed it first
-  std::string library;                                          // to preload
+  std::string library{};                                        // to preload; empty: none
   std::vector<std::pair<std::string, std::string>> settings{};  // environment variables besides
 };
 
@@ -30,6 +30,10 @@ struct Outcome {
   alloc::Stats stats{};
 };
 
+// Becomes the program. Returns only if that failed, with the errno.
+[[nodiscard]] int execute(const Launch& launch);
+// Throws the Failure.
+[[noreturn]] void cannot_start(const Launch& launch, int error);
 // Becomes the program. Throws Failure if that fails.
 [[noreturn]] void become(const Launch& launch);
 // Runs the program to its end. Throws Failure if it could not be started.

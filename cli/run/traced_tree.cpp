@@ -10,7 +10,6 @@
 
 #include <cerrno>
 #include <cstdint>
-#include <cstdlib>
 #include <ctime>
 #include <set>
 
@@ -48,16 +47,11 @@ class Signals {
 };
 
 // In the child: waits until it is traced.
-[[noreturn]] void become(const TracedProgram& program, int go, int failed) {
+[[noreturn]] void become_traced(const Launch& launch, int go, int failed) {
   char byte = 0;
   while (::read(go, &byte, 1) < 0 && errno == EINTR) continue;
   ::dup2(STDERR_FILENO, STDOUT_FILENO);
-  std::vector<char*> argv;
-  for (const std::string& argument : program.arguments) argv.push_back(const_cast<char*>(argument.c_str()));
-  argv.push_back(nullptr);
-  for (const auto& [name, value] : program.settings) ::setenv(name.c_str(), value.c_str(), 1);
-  ::execvp(program.program.c_str(), argv.data());
-  const int error = errno;
+  const int error = execute(launch);
   [[maybe_unused]] const auto written = ::write(failed, &error, sizeof error);
   ::_exit(kExitCannotExecute);
 }
@@ -126,7 +120,7 @@ class Tree {
 
 }  // namespace
 
-int run_traced(const TracedProgram& program, const std::function<void(pid_t)>& look) {
+int run_traced(const Launch& launch, const std::function<void(pid_t)>& look) {
   int go[2], failed[2];
   if (::pipe2(go, O_CLOEXEC) != 0 || ::pipe2(failed, O_CLOEXEC) != 0)
     throw Failure(kExitRefused, fmt::format("no pipe: {}", error_text(errno)));
@@ -138,7 +132,7 @@ int run_traced(const TracedProgram& program, const std::function<void(pid_t)>& l
   if (child == 0) {
     go_to_write.close();
     signals.restore();
-    become(program, go_to_read.get(), failed_to_write.get());
+    become_traced(launch, go_to_read.get(), failed_to_write.get());
   }
   g_program = child;
   failed_to_write.close();
@@ -152,9 +146,7 @@ int run_traced(const TracedProgram& program, const std::function<void(pid_t)>& l
   }
   go_to_write.close();
   const int status = Tree(child, look).watch();
-  if (int error = 0; ::read(failed_to_read.get(), &error, sizeof error) == sizeof error)
-    throw Failure(error == ENOENT ? kExitNotFound : kExitCannotExecute,
-                  fmt::format("cannot execute {}: {}", printable(program.program), error_text(error)));
+  if (int error = 0; ::read(failed_to_read.get(), &error, sizeof error) == sizeof error) cannot_start(launch, error);
   return status;
 }
 

@@ -5,21 +5,14 @@
 #include <sys/types.h>
 
 #include <functional>
-#include <string>
-#include <utility>
-#include <vector>
+
+#include "cli/run/launch.hpp"
 
 namespace freehold::cli {
-
-struct TracedProgram {
-  std::string program;                                          // path of the file to execute
-  std::vector<std::string> arguments;                           // argv
-  std::vector<std::pair<std::string, std::string>> settings{};  // environment variables besides
-};
 
 // Calls `look` once for each process that ended, and for those that are left when the program has ended; these go on.
 // The program's standard output goes to standard error. Returns its wait status. Throws Failure where it cannot be started
 // or traced.
-int run_traced(const TracedProgram& program, const std::function<void(pid_t)>& look);
+int run_traced(const Launch& launch, const std::function<void(pid_t)>& look);
 
 }  // namespace freehold::cli

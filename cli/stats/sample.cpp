@@ -5,9 +5,7 @@
 
 namespace freehold::cli::stats {
 
-using freehold::live::LiveFigure;
-using freehold::live::LiveStats;
-using freehold::live::LiveThread;
+using namespace freehold::live;
 
 std::vector<Figure> figures_of(const LiveStats& stats) {
   std::vector<Figure> all;

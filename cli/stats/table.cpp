@@ -10,10 +10,7 @@
 
 namespace freehold::cli::stats {
 namespace {
-using freehold::live::LiveClass;
-using freehold::live::LiveHeapFigures;
-using freehold::live::LivePoolFigures;
-using freehold::live::LiveThread;
+using namespace freehold::live;
 
 std::string name_text(const std::string& name) { return name.empty() ? "(no name)" : printable(name); }
 
@@ -52,7 +49,7 @@ class Table {
   }
   // An older number of what has not come since; else what it is now, so that it has not grown.
   template <class T, class Same, class Number>
-  std::string rate(const std::vector<T> freehold::live::LiveStats::* list, const T& of, Same same, Number number) const {
+  std::string rate(const std::vector<T> LiveStats::* list, const T& of, Same same, Number number) const {
     if (before_ == nullptr) return "";
     const auto& olds = before_->stats.*list;
     const auto old = std::ranges::find_if(olds, [&](const T& one) { return same(one, of); });
@@ -87,7 +84,7 @@ class Table {
       line("  {:>8} {:<16} {:>10} {:>10} {:>12} {:>12} {:>12}{:>12}",
            thread.thread == 0 ? "?" : fmt::to_string(thread.thread), name_text(thread.name), bytes_text(thread.cached_bytes),
            bytes_text(thread.granted_bytes), thread.refills, thread.drains, thread.remote_frees,
-           rate(&freehold::live::LiveStats::threads, thread, same, [](const LiveThread& one) { return one.refills; }));
+           rate(&LiveStats::threads, thread, same, [](const LiveThread& one) { return one.refills; }));
   }
 
   void add_classes() {
@@ -99,7 +96,7 @@ class Table {
       if (!c.saw_work()) continue;
       line("  {:>8} {:>8} {:>12} {:>12} {:>12} {:>12} {:>12}{:>12}", bytes_text(c.slot_bytes), c.spans, c.used_slots(),
            c.cached_slots, c.free_slots, c.refills, c.drains,
-           rate(&freehold::live::LiveStats::classes, c, same, [](const LiveClass& one) { return one.refills; }));
+           rate(&LiveStats::classes, c, same, [](const LiveClass& one) { return one.refills; }));
     }
   }
 

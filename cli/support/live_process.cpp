@@ -49,8 +49,7 @@ std::string why_memory_is_closed(pid_t pid, std::optional<unsigned> yama_scope) 
   if (yama_scope == kNobody)
     return fmt::format(
         "kernel.yama.ptrace_scope is 3, so that no process may read the memory of process {}; start the system with a "
-        "smaller "
-        "one",
+        "smaller one",
         pid);
   return fmt::format(
       "the system does not let you read the memory of process {} (kernel.yama.ptrace_scope, or a filter of system "

@@ -247,6 +247,17 @@ void print_to_stdout(const std::string& text) {
   }
 }
 
+void check_report(const std::optional<std::string>& file) {
+  if (file && *file != "-") check_writable(*file);
+}
+
+void write_report(const std::optional<std::string>& file, const std::string& json, const std::string& text,
+                  const std::string& beside) {
+  if (file && *file != "-") write_file(*file, json);
+  if (file == "-") fmt::print(stderr, "{}", beside);
+  print_to_stdout(file == "-" ? json : text);
+}
+
 void open_standard_files() {
   while (true) {
     const int fd = ::open("/dev/null", O_RDWR);

@@ -8,6 +8,7 @@
 // and stay.
 #pragma once
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -34,6 +35,15 @@ void write_file(const std::string& path, std::string_view text);
 void open_standard_files();
 // Throws Failure(kExitRefused) if not everything could be written.
 void print_to_stdout(const std::string& text);
+
+// The option --json: a file, "-" for standard output, or none.
+
+// As check_writable(), of the file.
+void check_report(const std::optional<std::string>& file);
+// The JSON goes to its file and then the text to standard output. With "-" the JSON goes there, and `beside`, the text for a
+// person who waits, to standard error.
+void write_report(const std::optional<std::string>& file, const std::string& json, const std::string& text,
+                  const std::string& beside = {});
 
 // A new folder for files of this command alone (0700); it and what is in it are removed at the end. Not by SIGKILL.
 class TemporaryFolder {

@@ -2,7 +2,7 @@
 // The page of freehold doctor in a browser: it draws everything, complains about nothing, fetches nothing, and can be used.
 #include <gtest/gtest.h>
 
-#include "cli/doctor/page.hpp"
+#include "cli/doctor/verdict_text.hpp"
 #include "tests/cli/page_fixture.hpp"
 #include "tests/unit/cli/doctor_support.hpp"
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 // The command's side of an examination: lines of shell, and refusals in words.
-#include "cli/doctor/command_lines.hpp"
 #include "cli/doctor/examine.hpp"
 #include "tests/support/test.hpp"
 
