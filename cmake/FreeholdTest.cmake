@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-# freehold_add_test(<name> SOURCES <file>... [OPTIMISED] [LIBS <target>...] [ARGS <arg>...] [properties])
+# freehold_add_test(<name> SOURCES <file>... [OPTIMISED] [LIBS <target>...] [USES <NAME=target>...] [ARGS <arg>...] [properties])
 #   One GoogleTest binary, one ctest test. In tests/<kind> the target is <kind>_<name>, the test <kind>.<name>. With FREEHOLD_UNITY the
 #   sources with names that end with _test or _model are compiled as one. Unit tests, and those of kinds like them, are not optimised
-#   without OPTIMISED, and models little.
+#   without OPTIMISED, and models little. What a test uses is built before it, and the macro FREEHOLD_NAME is its file.
 #
-# freehold_add_command_test(<name> COMMAND <command> <arg>... [properties])
-#   The same for a test that is a command.
+# freehold_add_command_test(<name> COMMAND <command> <arg>... | PYTHON <script> <arg>... [properties])
+#   The same for a test that is a command, or a script of this folder. It says by the exit code 77 that it cannot be done here.
 #
 # Properties, of both:
 #   LABELS <label>...   beside the kind
@@ -45,7 +45,7 @@ endif()
 
 function(freehold_add_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "OPTIMISED;REPLACES_MALLOC;SERIAL;SLEEPS;SLOW;SOAK" "TIMEOUT;PROCESSORS"
-                        "SOURCES;LIBS;ARGS;LABELS;ENVIRONMENT")
+                        "SOURCES;LIBS;USES;ARGS;LABELS;ENVIRONMENT")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "freehold_add_test(${name}): unknown arguments ${arg_UNPARSED_ARGUMENTS}")
   endif()
@@ -73,6 +73,11 @@ function(freehold_add_test name)
   if(kind STREQUAL "model" AND NOT arg_OPTIMISED AND NOT FREEHOLD_SANITIZE AND NOT CMAKE_CROSSCOMPILING)
     target_compile_options(${target} PRIVATE $<$<CONFIG:RelWithDebInfo>:-O1>)
   endif()
+  foreach(used IN LISTS arg_USES)
+    string(REGEX MATCH "^([A-Z_]+)=(.+)$" matched ${used})
+    target_compile_definitions(${target} PRIVATE FREEHOLD_${CMAKE_MATCH_1}="$<TARGET_FILE:${CMAKE_MATCH_2}>")
+    add_dependencies(${target} ${CMAKE_MATCH_2})
+  endforeach()
   freehold_register_test(${kind} ${name} ${target} ${arg_ARGS})
 endfunction()
 
@@ -113,15 +118,20 @@ function(freehold_runs_emulated target)
 endfunction()
 
 function(freehold_add_command_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "REPLACES_MALLOC;SERIAL;SLEEPS;SLOW;SOAK" "TIMEOUT;PROCESSORS" "COMMAND;LABELS;ENVIRONMENT")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "REPLACES_MALLOC;SERIAL;SLEEPS;SLOW;SOAK" "TIMEOUT;PROCESSORS" "COMMAND;PYTHON;LABELS;ENVIRONMENT")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "freehold_add_command_test(${name}): unknown arguments ${arg_UNPARSED_ARGUMENTS}")
   endif()
   if(arg_REPLACES_MALLOC AND FREEHOLD_SANITIZE)
     return()
   endif()
+  if(arg_PYTHON)
+    find_program(PYTHON3 NAMES python3 REQUIRED)
+    list(PREPEND arg_COMMAND ${PYTHON3} -B ${CMAKE_CURRENT_SOURCE_DIR}/${arg_PYTHON})
+  endif()
   cmake_path(GET CMAKE_CURRENT_SOURCE_DIR FILENAME kind)
   freehold_register_test(${kind} ${name} ${arg_COMMAND})
+  set_tests_properties(${test} PROPERTIES SKIP_RETURN_CODE 77)
 endfunction()
 
 # For the two above, whose parsed properties it uses.

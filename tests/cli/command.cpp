@@ -4,17 +4,16 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
+#include <filesystem>
 #include <sstream>
 #include <stdexcept>
+#include <thread>
 
 namespace freehold::tests {
 namespace {
@@ -119,36 +118,7 @@ Ended freehold(std::vector<std::string> arguments, const Environment& extra) {
 std::string command_path() { return environment("FREEHOLD_COMMAND"); }
 std::string built(const std::string& name) { return (fs::path(environment("FREEHOLD_TEST_PROGRAMS")) / name).string(); }
 
-Folder::Folder() {
-  std::string pattern = (fs::temp_directory_path() / "freehold-test-XXXXXX").string();
-  if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no temporary folder");
-  path_ = pattern;
-}
-
-Folder::~Folder() {
-  std::error_code ignored;
-  fs::remove_all(path_, ignored);
-}
-
-std::string Folder::file(const std::string& name, const std::string& content, unsigned mode) const {
-  const std::string path = *this / name;
-  std::ofstream(path, std::ios::binary) << content;
-  ::chmod(path.c_str(), mode);
-  return path;
-}
-
-std::vector<std::string> Folder::names() const {
-  std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(path_)) names.push_back(entry.path().filename());
-  std::ranges::sort(names);
-  return names;
-}
-
-std::string content_of(const std::string& path) {
-  std::ostringstream content;
-  content << std::ifstream(path, std::ios::binary).rdbuf();  // a file of /proc may fail amid: no exception
-  return content.str();
-}
+std::string example() { return fs::path(command_path()).parent_path() / "freehold-doctor-example"; }
 
 std::vector<std::string> words_of(const std::string& line) {
   std::istringstream in(line);
@@ -163,6 +133,15 @@ std::vector<std::string> words_of(const std::string& line) {
   }
   for (std::string& word : words) std::erase(word, '\'');
   return words;
+}
+
+bool is_gone(pid_t pid) {
+  for (int i = 0; i < 500; ++i) {
+    const std::string stat = content_of("/proc/" + std::to_string(pid) + "/stat");
+    if (stat.empty() || contains(stat, ") Z ")) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return false;
 }
 
 long lines_of(const std::string& text) { return std::ranges::count(text, '\n'); }

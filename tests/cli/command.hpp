@@ -5,13 +5,17 @@
 #include <sys/types.h>
 
 #include <chrono>
-#include <filesystem>
 #include <functional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "tests/support/folder.hpp"
+
 namespace freehold::tests {
+
+using test::content_of;
+using test::Folder;
 
 struct Ended {
   int status = 0;  // as of waitpid
@@ -53,26 +57,14 @@ Ended freehold(std::vector<std::string> arguments, const Environment& extra = {}
 // Its path, and those of the programs and libraries that the tests build.
 std::string command_path();
 std::string built(const std::string& name);
-
-// A folder of the test's own, removed at its end.
-class Folder {
- public:
-  Folder();
-  ~Folder();
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  [[nodiscard]] std::string operator/(const std::string& name) const { return path_ / name; }
-  // A file of this content. Returns its path.
-  std::string file(const std::string& name, const std::string& content, unsigned mode = 0644) const;
-  [[nodiscard]] std::vector<std::string> names() const;
-
- private:
-  std::filesystem::path path_;
-};
+// The bundled example, which allocates in as many threads as there are CPUs, for some hundredths of a second.
+std::string example();
 
 // "a 'b c' ''" as a shell splits it.
 std::vector<std::string> words_of(const std::string& line);
-std::string content_of(const std::string& path);
+inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+// True once the process has ended. A process may die of its parent's death a moment later, and be a zombie for longer.
+bool is_gone(pid_t pid);
 // How many lines a text has: an error is one.
 long lines_of(const std::string& text);
 // Expects one line on standard error that begins as an error does and has these words, and nothing else.

@@ -25,8 +25,6 @@ bool may_trace_siblings() {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-std::string example() { return fs::path(command_path()).parent_path() / "freehold-doctor-example"; }
-
 // The bundled example with work for minutes; killed at its end.
 Process busy() { return Process({example(), "900000000"}); }
 
@@ -59,7 +57,7 @@ TEST(DoctorAttach, RunningProgram_SaidAndUnharmed) {
   EXPECT_TRUE(ended.exited_with(0)) << ended.err;
   EXPECT_TRUE(is_alive(program.pid()));
   const json report = json::parse(content_of(folder / "a.json"));
-  DoctorSchema check(FREEHOLD_DOCTOR_ATTACH);
+  DoctorSchema check({FREEHOLD_DOCTOR_ATTACH, FREEHOLD_DOCTOR_SCHEMA});
   check.value("attached", report, "attached");
   EXPECT_EQ(report.at("pid"), program.pid());
   EXPECT_TRUE(report.at("held").is_null());
@@ -104,7 +102,7 @@ TEST(DoctorAttach, UnderFreehold_IsNamed) {
   EXPECT_EQ(report.at("is_freehold"), true) << report;
   EXPECT_NE(ended.err.find(report.at("held").is_null() ? "freehold run --stats" : "freehold stats PID"), std::string::npos)
       << ended.err;
-  DoctorSchema check(FREEHOLD_DOCTOR_ATTACH);
+  DoctorSchema check({FREEHOLD_DOCTOR_ATTACH, FREEHOLD_DOCTOR_SCHEMA});
   check.value("attached", report, "attached");
   const json& held = report.at("held");
   if (held.is_null() && !may_trace_siblings()) GTEST_SKIP() << "kernel.yama.ptrace_scope: memory of descendants only";

@@ -3,14 +3,12 @@
 // runs.
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "tests/cli/command.hpp"
+#include "tests/cli/measured.hpp"
 
 namespace freehold::tests {
 namespace {
-namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
 Ended doctor(std::vector<std::string> arguments) {
@@ -18,17 +16,9 @@ Ended doctor(std::vector<std::string> arguments) {
   return freehold(std::move(arguments));
 }
 
-std::string example() { return fs::path(command_path()).parent_path() / "freehold-doctor-example"; }
-
 // One run's report, for all tests: then its figures are set to what a test is about.
 ordered_json real_report() {
-  static const ordered_json report = [] {
-    const Folder folder;
-    const Ended ended =
-        doctor({"--repeat", "2", "--allocators", "freehold", "--json", folder / "r.json", "--", example(), "20000"});
-    EXPECT_TRUE(ended.exited_with(0)) << ended.err;
-    return ordered_json::parse(content_of(folder / "r.json"));
-  }();
+  static const ordered_json report = doctor_report({"--repeat", "2", "--allocators", "freehold"}, {example(), "20000"});
   return report;
 }
 ordered_json report_with(double lost_low, double lost_high) {

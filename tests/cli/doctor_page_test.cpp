@@ -54,18 +54,7 @@ TEST_F(DoctorPage, CallSites_SortAndUnfold) {
             "parse.cpp:210|where ascending|0|6|BUTTON");
 }
 
-TEST_F(DoctorPage, InTheDarkAndOnAPhone_FitsTheWidth) {
-  const std::string script = R"(
-    return [matchMedia('(prefers-color-scheme: dark)').matches, getComputedStyle(document.body).backgroundColor,
-      document.documentElement.scrollWidth - document.documentElement.clientWidth].join('|');)";
-  const Seen light = look_at_page_of(diagnosis_with(Cause::kRemoteFrees), {.width = 1280, .height = 900}, script);
-  const Seen dark =
-      look_at_page_of(diagnosis_with(Cause::kRemoteFrees), {.width = 500, .height = 900, .dark = true}, script);
-  expect_quiet(light);
-  expect_quiet(dark);
-  EXPECT_EQ(told_by(light), "false|rgb(251, 250, 247)|0");
-  EXPECT_EQ(told_by(dark), "true|rgb(20, 23, 26)|0");
-}
+TEST_F(DoctorPage, InTheDarkAndOnAPhone_FitsTheWidth) { expect_to_fit(page_of(diagnosis_with(Cause::kRemoteFrees))); }
 
 // Wide ranges are rounded to tens: 34, 33 and 33% are no 90%.
 TEST_F(DoctorPage, PartsOfTheLoss_AddUpToTheBar) {

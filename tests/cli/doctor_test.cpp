@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "tests/cli/command.hpp"
+#include "tests/cli/measured.hpp"
 #include "tests/cli/terminal.hpp"
 #include "tests/unit/cli/doctor_schema.hpp"
 
@@ -23,11 +23,6 @@ Ended doctor(std::vector<std::string> arguments, const Environment& extra = {}) 
   arguments.insert(arguments.begin(), "doctor");
   return freehold(std::move(arguments), extra);
 }
-
-// The bundled example, which allocates in as many threads as there are CPUs, for some hundredths of a second.
-std::string example() { return fs::path(command_path()).parent_path() / "freehold-doctor-example"; }
-
-json results_in(const std::string& path) { return json::parse(content_of(path)); }
 
 // Processes whose command line has this word.
 int processes_with(const std::string& word) {
@@ -59,7 +54,7 @@ TEST(Doctor, ShortProgram_VerdictAndNothingLeftBehind) {
   EXPECT_EQ(ended.err, "");  // progress is for terminals
   EXPECT_NE(ended.out.find("freehold-doctor-example"), std::string::npos) << ended.out;
   const json results = results_in(folder / "r.json");
-  DoctorSchema(FREEHOLD_DOCTOR_SCHEMA).value("report", results, "report");
+  DoctorSchema({FREEHOLD_DOCTOR_SCHEMA}).value("report", results, "report");
   EXPECT_EQ(content_of(folder / "r.html").substr(0, 15), "<!DOCTYPE html>");
   EXPECT_EQ(results.at("complete"), true);
   EXPECT_EQ(results.at("settings").at("knob"), "affinity");
@@ -245,9 +240,7 @@ TEST(Doctor, CtrlC_KeepsWhatIsFinished) {
   ::unsetenv("TMPDIR");
   ASSERT_TRUE(command.wait_for("round 3: ")) << command.seen();
   command.type(kCtrlC);
-  const int status = command.end();
-  ASSERT_TRUE(WIFEXITED(status)) << status;
-  EXPECT_EQ(WEXITSTATUS(status), 130);
+  EXPECT_EQ(command.exit_code(), 130);
   EXPECT_NE(command.seen().find(" left)"), std::string::npos) << "no time left was shown";
   EXPECT_NE(command.seen().find("MEASURED"), std::string::npos) << command.seen();
   const json results = results_in(folder / "r.json");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A whole run of an experiment, with both of its files.
+// Whole runs of an experiment, and of the doctor, with their files.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -28,6 +28,17 @@ inline nlohmann::json measured(std::vector<std::string> arguments, std::initiali
   EXPECT_TRUE(content_of(folder / "r.html").starts_with("<!DOCTYPE html>"));
   EXPECT_EQ(folder.names(), (std::vector<std::string>{"r.html", "r.json"}));
   return results;
+}
+
+// The report of `freehold doctor` with these options; it ends well.
+inline nlohmann::json doctor_report(std::vector<std::string> options, const std::vector<std::string>& program) {
+  const Folder folder;
+  options.insert(options.begin(), "doctor");
+  options.insert(options.end(), {"--json", folder / "r.json", "--"});
+  options.insert(options.end(), program.begin(), program.end());
+  const Ended ended = freehold(std::move(options));
+  EXPECT_TRUE(ended.exited_with(0)) << ended.err << ended.out;
+  return results_in(folder / "r.json");
 }
 
 }  // namespace freehold::tests

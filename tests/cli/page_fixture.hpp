@@ -37,6 +37,18 @@ class PageTest : public testing::Test {
     if (!script.empty()) page += "<script>document.documentElement.dataset.told = (() => {" + script + "})()</script>";
     return look_at(folder_.file("page.html", page), view);
   }
+  // In the light on a desk, and in the dark on a phone.
+  void expect_to_fit(const std::string& page) {
+    const std::string script = R"(
+      return [matchMedia('(prefers-color-scheme: dark)').matches, getComputedStyle(document.body).backgroundColor,
+        document.documentElement.scrollWidth - document.documentElement.clientWidth].join('|');)";
+    const Seen light = look_at_text(page, {.width = 1280, .height = 900}, script);
+    const Seen dark = look_at_text(page, {.width = 500, .height = 900, .dark = true}, script);
+    expect_quiet(light);
+    expect_quiet(dark);
+    EXPECT_EQ(told_by(light), "false|rgb(251, 250, 247)|0");
+    EXPECT_EQ(told_by(dark), "true|rgb(20, 23, 26)|0");
+  }
   // Complains about nothing, fetches nothing.
   static void expect_quiet(const Seen& seen) {
     EXPECT_EQ(seen.console, std::vector<std::string>{});

@@ -64,6 +64,11 @@ class OnATerminal {
     pid_ = -1;
     return status;
   }
+  // The number of a signal that killed it is negative.
+  int exit_code() {
+    const int status = end();
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  }
   [[nodiscard]] const std::string& seen() const { return seen_; }
 
  private:

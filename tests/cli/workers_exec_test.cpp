@@ -28,7 +28,6 @@ std::string numbers(int n) {
   return text;
 }
 std::size_t lines(const std::string& text) { return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')); }
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 TEST(WorkersExec, Template_EveryPlaceIsFilledAndQuoted) {
   const Ended ended = exec("echo {} {.} {/} {//} {/.} {#} $FREEHOLD_SEQ", {"-k"}, {"a.d/b c.txt", "it's $HOME; `x`", "/e"});
@@ -90,10 +89,7 @@ TEST(WorkersExec, Limit_JobAndWhatItHasStartedEnd) {
   const Ended ended = exec("sleep 1000 & echo $! > {}; wait", {"--limit", "200"}, {folder / "pid"});
   EXPECT_TRUE(ended.exited_with(1));
   EXPECT_TRUE(contains(ended.err, "job 1: it took longer than 200 ms")) << ended.err;
-  const std::string stat = "/proc/" + content_of(folder / "pid").substr(0, content_of(folder / "pid").find('\n')) + "/stat";
-  for (int i = 0; i < 500 && !content_of(stat).empty() && !contains(content_of(stat), ") Z "); ++i)
-    std::this_thread::sleep_for(10ms);
-  EXPECT_TRUE(content_of(stat).empty() || contains(content_of(stat), ") Z "));
+  EXPECT_TRUE(is_gone(std::stoi(content_of(folder / "pid"))));
 }
 TEST(WorkersExec, Retries_UntilItSucceeds) {
   const Folder folder;
@@ -128,17 +124,8 @@ TEST(WorkersExec, JobLog_ResumedRunDoesTheRest) {
 TEST(WorkersExec, KeepOrder_OutputAndJobLogComeWhileJobsRun_ResumeAfterAKillRunsNoneAgain) {
   const Folder folder;
   const std::string log = folder / "log", ran = folder / "ran", tasks = folder.file("tasks", numbers(60));
-  const std::vector<std::string> words{command_path(),
-                                       "workers",
-                                       "--exec",
-                                       "sleep 0.02; echo {} >> " + ran + "; echo {}",
-                                       "-k",
-                                       "--tasks",
-                                       tasks,
-                                       "--workers",
-                                       "2",
-                                       "--joblog",
-                                       log};
+  std::vector<std::string> words = words_of("-k --workers 2 --tasks " + tasks + " --joblog " + log);
+  words.insert(words.begin(), {command_path(), "workers", "--exec", "sleep 0.02; echo {} >> " + ran + "; echo {}"});
   std::size_t logged = 0;
   {
     Process command(words);
@@ -152,9 +139,8 @@ TEST(WorkersExec, KeepOrder_OutputAndJobLogComeWhileJobsRun_ResumeAfterAKillRuns
   }
   const std::size_t before = lines(content_of(ran));
   EXPECT_LE(before, logged + 7);  // that ran, or had ended since it looked last
-  std::vector<std::string> again = words;
-  again.emplace_back("--resume");
-  EXPECT_TRUE(Process(again).wait().exited_with(0));
+  words.emplace_back("--resume");
+  EXPECT_TRUE(Process(words).wait().exited_with(0));
   EXPECT_EQ(lines(content_of(ran)), before + 60 - logged);
   EXPECT_EQ(lines(content_of(log)), 61u);
 }
@@ -237,20 +223,13 @@ TEST(WorkersExec, EmptyCommand_IsRefused) {
   EXPECT_EQ(ended.out, "");
   EXPECT_EQ(lines(ended.err), 1u);
 }
-[[nodiscard]] bool ends(const std::string& pid) {
-  const std::string stat = "/proc/" + std::to_string(std::stoi(pid)) + "/stat";
-  const auto has_ended = [&] { return content_of(stat).empty() || contains(content_of(stat), ") Z "); };
-  for (int i = 0; i < 500 && !has_ended(); ++i) std::this_thread::sleep_for(10ms);
-  return has_ended();
-}
 TEST(WorkersExec, CtrlC_JobsEndToo) {
   const Folder folder;
   OnATerminal command({"workers", "--exec", "echo $$ > {}; echo up >&2; sleep 1000", "--", folder / "pid"});
   for (int i = 0; i < 1000 && content_of(folder / "pid").empty(); ++i) std::this_thread::sleep_for(10ms);
   command.type(kCtrlC);
-  const int status = command.end();
-  EXPECT_EQ(WEXITSTATUS(status), 130);
-  EXPECT_TRUE(ends(content_of(folder / "pid")));
+  EXPECT_EQ(command.exit_code(), 130);
+  EXPECT_TRUE(is_gone(std::stoi(content_of(folder / "pid"))));
 }
 // The command itself cannot end them: the workers do, with all that their jobs have started.
 TEST(WorkersExec, KilledInAnyWay_JobsEndToo) {
@@ -262,7 +241,7 @@ TEST(WorkersExec, KilledInAnyWay_JobsEndToo) {
     ASSERT_FALSE(content_of(folder / "pid").empty());
     ::kill(command.pid(), signal);
     EXPECT_TRUE(command.wait().killed_by(signal));
-    EXPECT_TRUE(ends(content_of(folder / "pid"))) << signal;
+    EXPECT_TRUE(is_gone(std::stoi(content_of(folder / "pid")))) << signal;
   }
 }
 

@@ -44,8 +44,6 @@ class WorkersServe : public testing::Test {
       "test-" + std::to_string(::getpid()) + "-" + ::testing::UnitTest::GetInstance()->current_test_info()->name();
 };
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 TEST_F(WorkersServe, ClientsAttachByName_SecondServerIsRefused) {
   EXPECT_TRUE(contains(error_of_attach(), "no process serves a pool of the name " + name_)) << error_of_attach();
   Process server(words());

@@ -17,7 +17,7 @@ TEST(DoctorJson, OfADiagnosis_IsAsDescribed) {
   d.recorded_alone = d.recorded;
   d.experiment.code = {.known = true, .work_known = true, .same = 0.5, .spinning = 0.3, .contended = 0.1};
   d.spins_at = place_at("Spin::lock()", "src/spin.hpp", 12).frame();
-  tests::DoctorSchema check(FREEHOLD_DOCTOR_SCHEMA);
+  tests::DoctorSchema check({FREEHOLD_DOCTOR_SCHEMA});
   check.value("report", results_json(d), "report");
   EXPECT_EQ(check.unseen(), std::set<std::string>{});
   EXPECT_EQ(results_json(d)["schema"], kSchema);

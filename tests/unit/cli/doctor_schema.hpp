@@ -12,7 +12,10 @@ namespace freehold::tests {
 // Expects of a report that it has the fields that are described, each of its type, and no others.
 class DoctorSchema {
  public:
-  explicit DoctorSchema(const std::string& file) : schema_(schema_of(file)) {}
+  // `pages`: those that describe it.
+  explicit DoctorSchema(std::initializer_list<const char*> pages) {
+    for (const char* const page : pages) read(page);
+  }
 
   void value(const std::string& path, const nlohmann::json& json, const std::string& type) {
     if (type.ends_with(" or null")) {
@@ -46,20 +49,15 @@ class DoctorSchema {
   }
 
  private:
-  // Objects by name; of each, its fields' types.
-  using Schema = std::map<std::string, std::map<std::string, std::string>>;
-
-  static Schema schema_of(const std::string& file) {
-    Schema schema;
-    std::ifstream in(file);
+  void read(const char* page) {
+    std::ifstream in(page);
     std::string object;
     for (std::string line; std::getline(in, line);) {
       if (line.starts_with("## ")) object = line.substr(3);
       if (!line.starts_with("| `")) continue;
       const std::size_t end = line.find('`', 3), type = line.find("| ", end) + 2;
-      schema[object][line.substr(3, end - 3)] = line.substr(type, line.find(" |", type) - type);
+      schema_[object][line.substr(3, end - 3)] = line.substr(type, line.find(" |", type) - type);
     }
-    return schema;
   }
 
   void object(const std::string& path, const nlohmann::json& json, const std::string& type) {
@@ -75,7 +73,7 @@ class DoctorSchema {
       EXPECT_TRUE(json.contains(name)) << path << '.' << name << " is not written";
   }
 
-  Schema schema_;
+  std::map<std::string, std::map<std::string, std::string>> schema_;  // objects by name; of each, its fields' types
   std::set<std::string> seen_;
 };
 

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
 
 #include "cli/support/failure.hpp"
 #include "cli/support/interrupts.hpp"
@@ -14,6 +13,7 @@
 #include "cli/support/machine.hpp"
 #include "cli/support/output_file.hpp"
 #include "cli/support/shell.hpp"
+#include "tests/support/folder.hpp"
 #include "tests/support/test.hpp"
 
 namespace freehold::cli {
@@ -22,21 +22,7 @@ namespace fs = std::filesystem;
 
 class Support : public testing::Test {
  protected:
-  Support() {
-    std::string pattern = (fs::temp_directory_path() / "freehold-unit-XXXXXX").string();
-    folder_ = ::mkdtemp(pattern.data());
-  }
-  ~Support() override { fs::remove_all(folder_); }
-
-  std::string file(const std::string& name, const std::string& content) {
-    fs::create_directories((folder_ / name).parent_path());
-    std::ofstream(folder_ / name) << content;
-    return folder_ / name;
-  }
-  static std::string content(const std::string& path) {
-    std::ifstream in(path);
-    return {std::istreambuf_iterator<char>(in), {}};
-  }
+  std::string file(const std::string& name, const std::string& content) { return own_.file(name, content); }
   static int code_of(auto&& action) {
     try {
       action();
@@ -46,14 +32,15 @@ class Support : public testing::Test {
     return 0;
   }
 
-  fs::path folder_;
+  const test::Folder own_;
+  const fs::path folder_ = own_.path();
 };
 
 TEST_F(Support, OutputFile_NewFile_HasTheTextAndTheUsualMode) {
   const ::mode_t mask = ::umask(0027);
   write_file(folder_ / "new", "text");
   ::umask(mask);
-  EXPECT_EQ(content(folder_ / "new"), "text");
+  EXPECT_EQ(test::content_of(folder_ / "new"), "text");
   EXPECT_EQ(fs::status(folder_ / "new").permissions(), fs::perms(0640));
   EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 1);
 }
@@ -73,7 +60,7 @@ TEST_F(Support, OutputFile_OwnLinkInAFolderOfAGroup_IsFollowed) {
   fs::create_symlink("target", folder_ / "link");
   check_writable(folder_ / "link");
   write_file(folder_ / "link", "text");
-  EXPECT_EQ(content(target), "text");
+  EXPECT_EQ(test::content_of(target), "text");
 }
 
 TEST_F(Support, OutputFile_OpenDescriptor_IsWrittenThroughAndNeverReplaced) {
@@ -90,7 +77,7 @@ TEST_F(Support, OutputFile_OpenDescriptor_IsWrittenThroughAndNeverReplaced) {
   }
   fs::create_symlink("/proc/self/fd/" + std::to_string(open.get()), folder_ / "link");
   write_file(folder_ / "link", "end\n");
-  EXPECT_EQ(content(target), "former\ntext\ntext\nend\n");
+  EXPECT_EQ(test::content_of(target), "former\ntext\ntext\nend\n");
   EXPECT_EQ(inode(), before);
   EXPECT_EQ(code_of([&] { check_writable("/dev/fd/9999"); }), kExitRefused);
   const FileDescriptor read_only(::open(target.c_str(), O_RDONLY | O_CLOEXEC));
@@ -115,8 +102,8 @@ TEST_F(Support, OutputFile_LinkInAFolderOfAll_RefusedAndNothingIsWritten) {
   }
   EXPECT_EQ(code_of([&] { (void)open_log(shared / "name"); }), kExitRefused);
   write_file(shared / "name", "text");
-  EXPECT_EQ(content(shared / "name"), "text");
-  EXPECT_EQ(content(victim), "former");
+  EXPECT_EQ(test::content_of(shared / "name"), "text");
+  EXPECT_EQ(test::content_of(victim), "former");
   EXPECT_FALSE(fs::exists(folder_ / "missing"));
   EXPECT_EQ(std::distance(fs::directory_iterator(shared), {}), 3);
 }
@@ -133,7 +120,7 @@ TEST_F(Support, OutputFile_OfAnotherUserInAFolderOfAll_ItsRightsAreNotKept) {
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0666), 0);
   ASSERT_EQ(::chown(pipe.c_str(), 12345, 12345), 0);
   write_file(planted, "text");
-  EXPECT_EQ(content(planted), "text");
+  EXPECT_EQ(test::content_of(planted), "text");
   EXPECT_EQ(fs::status(planted).permissions() & (fs::perms::set_uid | fs::perms::others_write), fs::perms::none);
   EXPECT_EQ(code_of([&] { check_writable(pipe); }), kExitRefused);
   EXPECT_EQ(code_of([&] { write_file(pipe, "text"); }), kExitRefused);
@@ -205,7 +192,7 @@ TEST_F(Support, ShellWords_AShellReadsThem_AreTheSame) {
   ASSERT_EQ(std::system(("printf '%s\\0' " + shell_words(words) + " > " + shell_word(out)).c_str()), 0);
   std::string expected;
   for (const std::string& word : words) expected += word + '\0';
-  EXPECT_EQ(content(out), expected);
+  EXPECT_EQ(test::content_of(out), expected);
   EXPECT_EQ(shell_words(std::vector<std::string>{"./prog", "--size=3"}), "./prog --size=3");
 }
 
@@ -218,7 +205,7 @@ TEST_F(Support, SplitWords_AsAShellReadsThem) {
     ASSERT_EQ(std::system(("printf '%s\\0' " + text + " > " + shell_word(out)).c_str()), 0);
     std::string ours;
     for (const std::string& word : *words) ours += word + '\0';
-    EXPECT_EQ(ours, content(out)) << text;
+    EXPECT_EQ(ours, test::content_of(out)) << text;
   }
   EXPECT_EQ(split_words("a\nb").value().size(), 2u);
   EXPECT_EQ(split_words("").value().size(), 0u);
