@@ -13,13 +13,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <map>
-#include <sstream>
 
 #include "freehold/doctor/analysis/elf_symbols.hpp"
 #include "freehold/doctor/run/sampler.hpp"
+#include "freehold/live/process.hpp"
 
 // Begins like one of tcmalloc's, and is none.
 extern "C" [[gnu::noinline]] int tc_unrelated(int n) { return n + 1; }
@@ -27,11 +25,7 @@ extern "C" [[gnu::noinline]] int tc_unrelated(int n) { return n + 1; }
 namespace freehold::doctor {
 namespace {
 
-std::string own_maps() {
-  std::ostringstream text;
-  text << std::ifstream("/proc/self/maps").rdbuf();
-  return text.str();
-}
+std::string own_maps() { return live::maps_of(::getpid()); }
 std::uint64_t address_of(const char* name) { return reinterpret_cast<std::uint64_t>(::dlsym(RTLD_DEFAULT, name)); }
 
 TEST(AllocatorCode, OwnProcess_FunctionsAreTold) {

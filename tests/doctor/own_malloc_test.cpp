@@ -4,18 +4,20 @@
 #include "freehold/doctor/analysis/own_malloc.hpp"
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <random>
+#include <set>
 
 #include "freehold/doctor/analysis/elf_symbols.hpp"
 #include "freehold/doctor/run/call_counter.hpp"
+#include "freehold/live/memory_map.hpp"
+#include "freehold/live/process.hpp"
+#include "tests/support/folder.hpp"
 
 namespace freehold::doctor {
 namespace {
@@ -25,26 +27,6 @@ const OwnMalloc* find(const std::vector<OwnMalloc>& all, const std::string& name
   const auto found = std::ranges::find(all, name, &OwnMalloc::name);
   return found == all.end() ? nullptr : &*found;
 }
-
-class Scratch {
- public:
-  Scratch() {
-    std::string pattern = fs::temp_directory_path() / "own-malloc-XXXXXX";
-    if (::mkdtemp(pattern.data()) == nullptr) std::abort();
-    path_ = pattern;
-  }
-  ~Scratch() { fs::remove_all(path_); }
-  [[nodiscard]] std::string operator/(const std::string& name) const { return path_ / name; }
-
- private:
-  fs::path path_;
-};
-
-std::string content_of(const std::string& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-void write(const std::string& file, const std::string& content) { std::ofstream(file, std::ios::binary) << content; }
 
 TEST(OwnMalloc, PlainProgram_BringsNone) {
   EXPECT_TRUE(own_mallocs({fs::read_symlink("/proc/self/exe")}).empty());
@@ -71,7 +53,7 @@ TEST(OwnMalloc, LinkedStatically_IsFoundAndNotReached) {
 TEST(OwnMalloc, LinkedStaticallyAndStripped_IsFound) {
   const std::string file = FREEHOLD_WITH_JEMALLOC;
   if (file.empty()) GTEST_SKIP() << "libjemalloc.a is not installed";
-  const Scratch folder;
+  const test::Folder folder;
   fs::copy_file(file, folder / "stripped");
   ASSERT_EQ(std::system(("strip " + folder / "stripped").c_str()), 0);
   EXPECT_NE(find(own_mallocs({folder / "stripped"}), "jemalloc"), nullptr);
@@ -111,23 +93,17 @@ TEST(OwnMalloc, FreeThreadedPython_HasNoSwitch) {
 }
 
 TEST(OwnMalloc, LibC_HasTheFunctionsOfMalloc) {
-  std::set<std::string> files;
-  std::ifstream maps("/proc/self/maps");
-  for (std::string line; std::getline(maps, line);) {
-    if (line.find("r-xp") != std::string::npos && line.find('/') != std::string::npos)
-      files.insert(line.substr(line.find('/')));
-  }
+  const std::set<std::string> files = live::files_of(live::code_mappings(live::maps_of(::getpid())));
   EXPECT_GE(malloc_functions(files).size(), 5u);  // some have one address
 }
 
 // Other people's files may be damaged in any way.
 TEST(ElfFile, DamagedAnywhere_FewerSymbolsAndNoCrash) {
-  const Scratch folder;
-  const std::string whole = content_of(fs::read_symlink("/proc/self/exe"));
+  const test::Folder folder;
+  const std::string whole = test::content_of(fs::read_symlink("/proc/self/exe"));
   std::mt19937 random(5);
   const auto look = [&](const std::string& content) {
-    write(folder / "damaged", content);
-    const auto elf = ElfFile::open(folder / "damaged");
+    const auto elf = ElfFile::open(folder.file("damaged", content));
     if (!elf) return;
     std::size_t bytes = 0;
     elf->each_symbol([&](const ElfSymbol& symbol) { bytes += symbol.name.size(); });
@@ -162,8 +138,7 @@ TEST(CallCounter, KnownCalls_AreCounted) {
   }
   ::close(go[0]);
   // Its exec is over once it has the file mapped.
-  for (int i = 0; i < 2000 && content_of("/proc/" + std::to_string(child) + "/maps").find(file) == std::string::npos; ++i)
-    ::usleep(1000);
+  for (int i = 0; i < 2000 && live::maps_of(child).find(file) == std::string::npos; ++i) ::usleep(1000);
   CallCounter counter({own.front().functions, {}});
   counter.look({child});
   EXPECT_EQ(::write(go[1], "x", 1), 1);

@@ -8,10 +8,10 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <cstdlib>
 #include <fstream>
 
 #include "freehold/doctor/analysis/call_sites.hpp"
+#include "tests/support/folder.hpp"
 
 namespace freehold::doctor {
 namespace {
@@ -19,22 +19,14 @@ namespace fs = std::filesystem;
 
 class PerfMapFile : public testing::Test {
  protected:
-  PerfMapFile() {
-    std::string pattern = testing::TempDir() + "freehold-perf-XXXXXX";
-    if (::mkdtemp(pattern.data()) == nullptr) std::abort();
-    folder_ = pattern;
-  }
-  ~PerfMapFile() override { fs::remove_all(folder_); }
-  fs::path file(const std::string& text, const std::string& name = "perf-1.map") {
-    std::ofstream(folder_ / name, std::ios::binary) << text;
-    return folder_ / name;
-  }
+  fs::path file(const std::string& text, const std::string& name = "perf-1.map") { return own_.file(name, text); }
   static PerfMap read(const fs::path& file) { return PerfMap::of_file(file, ::geteuid()); }
   static std::string name_at(const PerfMap& map, std::uint64_t address) {
     const auto frame = map.frame(address);
     return frame ? frame->function : "";
   }
-  fs::path folder_;
+  const test::Folder own_;
+  const fs::path folder_ = own_.path();
 };
 
 TEST_F(PerfMapFile, Pieces_FromTheirFirstByteToTheirLast) {

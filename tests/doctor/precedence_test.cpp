@@ -22,14 +22,12 @@
 #include "freehold/doctor/run/precedence.hpp"
 #include "freehold/doctor/run/program.hpp"
 #include "freehold/live/process.hpp"
+#include "tests/support/folder.hpp"
 
 namespace freehold::doctor {
 namespace {
 
-std::string group_of_session() {
-  std::ifstream in("/proc/self/autogroup");
-  return {std::istreambuf_iterator<char>(in), {}};
-}
+std::string group_of_session() { return test::content_of("/proc/self/autogroup"); }
 
 TEST(Precedence, GivenBackAtTheEnd) {
   const int nice = ::getpriority(PRIO_PROCESS, 0);

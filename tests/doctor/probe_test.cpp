@@ -8,12 +8,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <sstream>
 #include <thread>
 #include <vector>
 
@@ -21,6 +19,7 @@
 #include "freehold/doctor/analysis/recording.hpp"
 #include "freehold/doctor/analysis/symbols.hpp"
 #include "freehold/doctor/probe/trace_format.hpp"
+#include "tests/support/folder.hpp"
 #include "tests/support/process.hpp"
 
 namespace freehold {
@@ -33,12 +32,6 @@ constexpr double kMany = 400'000;
 
 class Probe : public testing::Test {
  protected:
-  Probe() {
-    std::string pattern = (fs::temp_directory_path() / "freehold-probe-XXXXXX").string();
-    folder_ = mkdtemp(pattern.data());
-  }
-  ~Probe() override { fs::remove_all(folder_); }
-
   [[nodiscard]] test::Outcome run(const std::string& role, std::vector<std::pair<std::string, std::string>> more = {},
                                   const std::string& program = FREEHOLD_SUBJECT) const {
     std::vector<std::pair<std::string, std::string>> environment{{"LD_PRELOAD", FREEHOLD_PROBE},
@@ -72,7 +65,8 @@ class Probe : public testing::Test {
     return found.empty() ? Recording{} : found[0];
   }
 
-  fs::path folder_;
+  const test::Folder own_;
+  const fs::path folder_ = own_.path();
 };
 
 double allocations(const Recording& recording) {
@@ -363,12 +357,6 @@ TEST_F(Probe, NotARecording_SaysWhy) {
   EXPECT_NE(no.why.find("not a recording"), std::string::npos);
 }
 
-std::string text_of(const fs::path& file) {
-  std::ostringstream text;
-  text << std::ifstream(file, std::ios::binary).rdbuf();
-  return text.str();
-}
-
 // A program may close descriptors that it did not open, and have a file of its own under the number of the probe's.
 TEST_F(Probe, DescriptorIsAnotherFilesNow_ThatIsLeftAloneAndTheRecordingGoesOn) {
   constexpr std::size_t kBlocks = 5'000;
@@ -393,7 +381,7 @@ TEST_F(Probe, RecordingIsOutOfReach_RecordsAreDroppedAndNoOtherFileIsWritten) {
   const test::Outcome outcome = run("loses_recording", {{"FREEHOLD_SUBJECT_FILE", data}});
   EXPECT_TRUE(outcome.ok()) << outcome.describe();
   EXPECT_EQ(fs::file_size(data), 6U);
-  EXPECT_EQ(text_of(trace()), "other\n");
+  EXPECT_EQ(test::content_of(trace()), "other\n");
   doctor::NoRecording no;
   ASSERT_TRUE(fs::is_directory(moved));
   const auto recording = doctor::read_recording(moved / trace().filename(), no);
@@ -422,12 +410,7 @@ TEST_F(Probe, CutShort_ReadAsFarAsWhole) {
 // The size of a record that is damaged says nothing about where the next one begins: the rest of its extent is left out.
 TEST_F(Probe, RecordShorterThanItsHeader_IsNotRead) {
   ASSERT_TRUE(run("counts").ok());
-  std::string bytes;
-  {
-    std::ostringstream text;
-    text << std::ifstream(trace(), std::ios::binary).rdbuf();
-    bytes = text.str();
-  }
+  std::string bytes = test::content_of(trace());
   unsigned damaged = 0;
   for (std::size_t at = doctor::kExtentBytes; at + sizeof(doctor::ExtentHeader) <= bytes.size();
        at += doctor::kExtentBytes) {

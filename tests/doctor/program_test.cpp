@@ -12,7 +12,6 @@
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <vector>
 
 #include "freehold/doctor/run/attendance.hpp"
@@ -21,6 +20,7 @@
 #include "freehold/doctor/run/event_count.hpp"
 #include "freehold/doctor/run/lock_sleepers.hpp"
 #include "freehold/doctor/run/program.hpp"
+#include "tests/support/folder.hpp"
 
 namespace freehold::doctor {
 namespace {
@@ -76,26 +76,6 @@ Run run_shell(const std::string& text, const LaunchOptions& options = {}, double
   return run(shell(text), options, seconds, host());
 }
 
-class Folder {
- public:
-  Folder() {
-    std::string pattern = (fs::temp_directory_path() / "freehold-program-XXXXXX").string();
-    path_ = mkdtemp(pattern.data());
-  }
-  ~Folder() { fs::remove_all(path_); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  std::string file(const std::string& name, const std::string& content) const {
-    fs::create_directories((path_ / name).parent_path());
-    std::ofstream(path_ / name) << content;
-    return path_ / name;
-  }
-  [[nodiscard]] const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
-
 TEST(Child, ProgramThatCannotBeExecuted_LeavesNoZombie) {
   const Host here = host();
   const Command command{.file = "/no/such/program", .arguments = {"x"}};
@@ -106,7 +86,7 @@ TEST(Child, ProgramThatCannotBeExecuted_LeavesNoZombie) {
 }
 
 TEST(Program, ScriptWithoutInterpreterLine_IsRunByTheShell) {
-  const Folder folder;
+  const test::Folder folder;
   const std::string script = folder.file("script", "exit 7\n");
   fs::permissions(script, fs::perms::owner_all);
   EXPECT_EQ(failure_of(run({.file = script, .arguments = {"script"}}, {}, 20, host()), 20), "exit code 7");
@@ -267,7 +247,7 @@ TEST(Service, TimeIsUp_LoadIsEndedAndItsOutputKept) {
 }
 
 TEST(CpuGroup, Version2_TightestOfTheBranchCounts) {
-  const Folder folder;
+  const test::Folder folder;
   folder.file("a/cpu.max", "150000 100000\n");
   folder.file("a/cpu.stat", "usage_usec 5\nnr_throttled 1\nthrottled_usec 2500000\n");
   folder.file("a/b/cpu.max", "max 100000\n");
@@ -283,7 +263,7 @@ TEST(CpuGroup, Version2_TightestOfTheBranchCounts) {
 }
 
 TEST(Throttling, GroupThatIsChanged_TimeOfBothCounts) {
-  const Folder folder;
+  const test::Folder folder;
   folder.file("a/cpu.stat", "throttled_usec 1000000\n");
   folder.file("b/cpu.stat", "throttled_usec 5000000\n");
   Throttling throttling("0::/a\n", folder.path());
@@ -296,7 +276,7 @@ TEST(Throttling, GroupThatIsChanged_TimeOfBothCounts) {
 }
 
 TEST(CpuGroup, Version1_QuotaAndNanoseconds) {
-  const Folder folder;
+  const test::Folder folder;
   folder.file("cpu/x/cpu.cfs_quota_us", "50000\n");
   folder.file("cpu/x/cpu.cfs_period_us", "100000\n");
   folder.file("cpu/x/cpu.stat", "nr_periods 9\nthrottled_time 3000000000\n");

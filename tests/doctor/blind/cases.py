@@ -26,6 +26,9 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+import harness  # noqa: E402
+
 ROOT = Path(__file__).resolve().parents[3]
 PROGRAMS = Path(__file__).resolve().parent / "programs"
 PUBLIC = Path(__file__).resolve().parents[1] / "public"  # rebuilt from what others wrote of their programs
@@ -152,7 +155,7 @@ def choose(cases, pattern):
 
 def needed_tool(case):
     """What has to be there to build and run a case, and where it is; none where it is not."""
-    if case.quota and not quota_folder():
+    if case.quota and not harness.quota_folder():
         return "a control group for a quota", None
     tool = {"C": "gcc", "C++": "g++", "Java": "javac", "Rust": "rustc"}.get(case.language)
     return tool or "python3", shutil.which(tool) if tool else sys.executable
@@ -188,12 +191,3 @@ def compile_to(case, target):
         raise CaseError(f"{case.source.name} does not compile: {' '.join(ended.stderr.split())[:400]}")
     if case.language == "Java":
         os.utime(target)
-
-
-def quota_folder():
-    """Where a control group with a CPU quota can be made: the folder of version 1's cpu controller, or of version 2; none if nowhere."""
-    for folder, file in ((Path("/sys/fs/cgroup/cpu"), "cpu.cfs_quota_us"), (Path("/sys/fs/cgroup"), "cgroup.subtree_control")):
-        if (folder / "cgroup.procs").exists() and os.access(folder, os.W_OK):
-            if file == "cpu.cfs_quota_us" or "cpu" in (folder / file).read_text().split():
-                return folder
-    return None

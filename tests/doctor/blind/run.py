@@ -6,9 +6,7 @@ The programs were written from docs/doctor.md alone; what counts as right stands
 """
 
 import argparse
-import contextlib
 import json
-import subprocess
 import sys
 from pathlib import Path
 
@@ -16,6 +14,7 @@ import asking
 import byhand
 import cases
 import matrix
+from cases import harness
 
 ROOT = Path(__file__).resolve().parents[3]
 CONDITIONS = {"quiet": 0, "busy": 2}  # processes beside that do nothing but compute
@@ -93,18 +92,6 @@ def store(results, settings, entries):
     beside.replace(results)
 
 
-@contextlib.contextmanager
-def busy_neighbours(count):
-    running = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
-    try:
-        yield
-    finally:
-        for process in running:
-            process.kill()
-        for process in running:
-            process.wait()
-
-
 def runnable(chosen):
     """Those for which the machine has what they need; the others are named."""
     for case in chosen:
@@ -118,7 +105,7 @@ def runnable(chosen):
 def ask_all(asked, results, chosen, settings):
     entries = kept_results(asked, results, settings)
     done = {entry["case"] for entry in entries}
-    with busy_neighbours(settings["neighbours"]):
+    with harness.neighbours(settings["neighbours"]):
         for case in chosen:
             if case.name not in done:
                 entry = asking.ask(case, asked.build / "bin" / "freehold", cases.build(case, asked.programs), asked.budget)

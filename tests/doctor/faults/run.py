@@ -16,7 +16,6 @@ others used the CPUs; 1 otherwise; 77 nothing to be seen on this machine (one CP
 """
 import argparse
 import collections
-import contextlib
 import dataclasses
 import json
 import os
@@ -24,8 +23,12 @@ import pathlib
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+sys.dont_write_bytecode = True
+import harness  # noqa: E402
+from harness import NO_ANSWER, UNDECIDED  # noqa: E402
 
 TRUTH_TIMES = 5  # what is true of this machine is measured so often
 MIXED_BETWEEN = 0.35, 0.65  # of the loss: neither fault has nearly all of it
@@ -33,8 +36,6 @@ SHARE_WITHIN = 0.2  # of the share that is the allocator's, where two causes are
 BORNE_AT_MOST = 0.1  # of the time is lost where the machine bears a fault: the limit of the doctor, and as much for the noise of short runs
 BLAME = {"allocator-lock", "remote-frees", "allocator-false-sharing", "page-faults", "arena-bloat", "mixed"}
 SKIPPED = 77
-NO_ANSWER = "(no answer)"
-UNDECIDED = "undecided"
 
 
 @dataclasses.dataclass
@@ -86,18 +87,6 @@ class Answer:
         return self.cause in BLAME and case.expected not in BLAME
 
 
-@contextlib.contextmanager
-def neighbours(count):
-    """Processes that keep a CPU busy each."""
-    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
-    try:
-        yield
-    finally:
-        for process in busy:
-            process.kill()
-            process.wait()
-
-
 def true_share(options, case):
     """The share of what the program loses on all CPUs that its first part loses, by the program's own clock."""
     cpus = sorted(os.sched_getaffinity(0))
@@ -114,58 +103,13 @@ def true_share(options, case):
     return max(lost[0], 0) / max(lost[0] + lost[1], 1e-9)
 
 
-class NoControlGroup(Exception):
-    """Control groups cannot be made here; the text says why."""
-
-
-@contextlib.contextmanager
-def half_the_cpus():
-    """A control group with a quota of half the CPUs: the file that a process enters it by."""
-    period = 100_000
-    quota = period * os.cpu_count() // 2
-    first, second = pathlib.Path("/sys/fs/cgroup/cpu"), pathlib.Path("/sys/fs/cgroup")
-    parent = first if first.is_dir() else second
-    group = parent / f"freehold-faults-{os.getpid()}"
-    try:
-        if parent is second and "cpu" not in (second / "cgroup.subtree_control").read_text().split():
-            raise NoControlGroup("the cpu controller is not handed on to groups")
-        group.mkdir()
-    except OSError as error:
-        raise NoControlGroup(str(error)) from error
-    try:
-        try:
-            if parent is first:
-                (group / "cpu.cfs_period_us").write_text(str(period))
-                (group / "cpu.cfs_quota_us").write_text(str(quota))
-            else:
-                (group / "cpu.max").write_text(f"{quota} {period}")
-        except OSError as error:
-            raise NoControlGroup(str(error)) from error
-        yield group / "cgroup.procs"
-    finally:
-        group.rmdir()
-
-
 def ask(options, case):
     """The doctor's answer for one program. Throws NoControlGroup."""
-    program = [str(options.programs / case.program), *(["-n", str(options.scale)] if options.scale != 1 else []), case.setting]
-    with contextlib.ExitStack() as stack:
-        result = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory())) / "doctor.json"
-        enter = stack.enter_context(half_the_cpus()) if case.half_the_cpus else None
-        budget = options.budget * case.budget_times
-        command = [options.doctor, "doctor", "--json", result, "--budget", str(budget), "--", *program]
-        before = (lambda: enter.write_text("0")) if enter else None
-        try:
-            done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                  preexec_fn=before, timeout=60 + 5 * budget, text=True, check=False)
-        except subprocess.TimeoutExpired:
-            return Answer(NO_ANSWER, "it did not end")
-        if not result.is_file():
-            return Answer(NO_ANSWER, f"exit code {done.returncode}: {done.stdout[-500:]}")
-        if options.keep:
-            (options.keep / f"{case.program}-{case.setting}.json").write_bytes(result.read_bytes())
-            (options.keep / f"{case.program}-{case.setting}.txt").write_text(done.stdout)
-        return answer_of(json.loads(result.read_text()))
+    program = [options.programs / case.program, *(["-n", str(options.scale)] if options.scale != 1 else []), case.setting]
+    budget = options.budget * case.budget_times
+    diagnosis, told = harness.ask(options.doctor, ["--budget", str(budget), "--", *program], 60 + 5 * budget,
+                                  options.keep and options.keep / f"{case.program}-{case.setting}", os.cpu_count() / 2 if case.half_the_cpus else None)
+    return answer_of(diagnosis) if diagnosis else Answer(NO_ANSWER, told)
 
 
 def answer_of(diagnosis):
@@ -174,18 +118,6 @@ def answer_of(diagnosis):
     parts = ", ".join(f"{part['cause']} {part['share']['value']:.0%}" for part in verdict["parts"])
     return Answer(verdict["cause"], f"lost {verdict['lost']['value']:.0%} of the time: {parts or 'no parts'}; others had {verdict['disturbance']:.0%}{doubt}",
                   verdict["allocator_share"]["value"], verdict.get("doubt") == "busy-machine", verdict["lost"]["value"])
-
-
-def print_matrix(counts):
-    """Expected causes as rows, found ones as columns."""
-    expected = sorted({row for row, _ in counts})
-    found = sorted({column for _, column in counts})
-    width = max(map(len, expected + ["expected \\ found"]))
-    for i, cause in enumerate(found):
-        print(f"  {chr(ord('a') + i)} = {cause}")
-    print(f"{'expected / found':{width}}" + "".join(f"{chr(ord('a') + i):>4}" for i in range(len(found))))
-    for row in expected:
-        print(f"{row:{width}}" + "".join(f"{counts.get((row, column)) or '.':>4}" for column in found))
 
 
 def main():
@@ -212,7 +144,7 @@ def main():
     elif options.quick:
         cases = [case for case in cases if case.quick]
 
-    with neighbours(options.neighbours):
+    with harness.neighbours(options.neighbours):
         return ask_about(options, cases)
 
 
@@ -234,7 +166,7 @@ def ask_about(options, cases):
                 print(f"{case.name}: {answer.cause}, not {case.expected} ({answer.details}); asked once more", flush=True)
                 answer = ask(options, case)
                 tries += 1
-        except NoControlGroup as why:
+        except harness.NoControlGroup as why:
             print(f"{case.name}: skipped, no control group: {why}")
             continue
         counts[case.expected, answer.cause] += 1
@@ -249,7 +181,7 @@ def ask_about(options, cases):
         print(f"{case.name}: {answer.cause}: {mark} ({answer.details}; {time.monotonic() - began:.0f} s)", flush=True)
     asked = counts.total()
     print()
-    print_matrix(counts)
+    harness.print_matrix(counts)
     counted = asked - busy - absent
     print(f"\n{right} of {counted} right ({right / max(1, counted):.1%}; at least {options.right_from:.0%} wanted)"
           f"\n{busy} more left open because others used the CPUs, {absent} not to be seen on this machine"

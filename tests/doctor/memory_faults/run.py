@@ -14,36 +14,24 @@ import collections
 import concurrent.futures
 import json
 import pathlib
-import subprocess
 import sys
-import tempfile
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "faults"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 sys.dont_write_bytecode = True
-from run import NO_ANSWER, UNDECIDED, print_matrix  # noqa: E402
+import harness  # noqa: E402
+from harness import NO_ANSWER, UNDECIDED  # noqa: E402
 
 ALLOCATOR = {"rounding", "arenas", "caches", "free-pages", "holes"}
 
 
 def ask(options, program):
     """The doctor's cause for one program, and what a person wants to see of a wrong one."""
-    with tempfile.TemporaryDirectory() as folder:
-        result = pathlib.Path(folder) / "memory.json"
-        command = [options.doctor, "doctor", "--memory", "--json", result, "--repeat", str(options.repeat)]
-        if options.allocators:
-            command += ["--allocators", options.allocators]
-        try:
-            done = subprocess.run([*command, "--", options.programs / program], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                  stderr=subprocess.STDOUT, timeout=240, text=True, check=False)
-        except subprocess.TimeoutExpired:
-            return NO_ANSWER, "it did not end"
-        if not result.is_file():
-            return NO_ANSWER, f"exit code {done.returncode}: {done.stdout[-500:]}"
-        report = json.loads(result.read_text())
-        if options.keep:
-            (options.keep / f"{program}.json").write_text(result.read_text())
-            (options.keep / f"{program}.txt").write_text(done.stdout)
+    allocators = ["--allocators", options.allocators] if options.allocators else []
+    words = ["--memory", "--repeat", str(options.repeat), *allocators, "--", options.programs / program]
+    report, told = harness.ask(options.doctor, words, 240, options.keep and options.keep / program)
+    if not report:
+        return NO_ANSWER, told
     verdict = report["verdict"]
     mebibyte = 1 << 20
     parts = sorted(verdict["parts"], key=lambda part: -part["mean_bytes"])[:3]
@@ -92,7 +80,7 @@ def main():
     wrong = [(expected, found) for expected, found in asked if found not in (expected, UNDECIDED, NO_ANSWER)]
     blamed = sum(found in ALLOCATOR and expected not in ALLOCATOR for expected, found in wrong)
     print()
-    print_matrix(counts)
+    harness.print_matrix(counts)
     print(f"\n{right} of {len(asked)} right (at least {options.right_from:.0%} wanted)"
           f"\n{len(wrong)} wrong (never wanted), of these the allocator blamed in vain {blamed} times")
     return 0 if asked and not wrong and right >= options.right_from * len(asked) else 1
