@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "freehold/doctor/run/program.hpp"
-#include "tests/cli/command.hpp"
+#include "tests/cli/measured.hpp"
 
 namespace freehold::tests {
 namespace {
@@ -37,16 +37,7 @@ double known_gain(int pairs) {
   return with / without;
 }
 
-json report_of(int pairs) {
-  const Folder folder;
-  std::vector<std::string> arguments{"doctor", "--repeat",        "3", "--allocators", "freehold",
-                                     "--json", folder / "r.json", "--"};
-  const std::vector<std::string> words = program(pairs);
-  arguments.insert(arguments.end(), words.begin(), words.end());
-  const Ended ended = freehold(arguments);
-  EXPECT_TRUE(ended.exited_with(0)) << ended.err << ended.out;
-  return json::parse(content_of(folder / "r.json"));
-}
+json report_of(int pairs) { return doctor_report({"--repeat", "3", "--allocators", "freehold"}, program(pairs)); }
 
 // Whether another malloc made the program faster than the bound could be: then the doctor withdraws it.
 bool may_be_withdrawn(const json& report) {

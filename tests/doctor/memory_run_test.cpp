@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/cli/command.hpp"
+#include "tests/cli/measured.hpp"
 
 namespace freehold::tests {
 namespace {
@@ -51,7 +51,7 @@ TEST(DoctorMemory, CommandsOfThePage_SayWhatTheProgramHolds) {
     EXPECT_NE(ended.out.find("live data"), std::string::npos) << ended.out;
   }
   EXPECT_NE(content_of(folder / "memory.md").find("| what | mean over the run | at the resident peak |"), std::string::npos);
-  const json report = json::parse(content_of(folder / "memory.json"));
+  const json report = results_in(folder / "memory.json");
   EXPECT_EQ(report.at("schema"), "freehold-doctor-memory/1");
   double sum = 0;
   for (const json& part : report.at("verdict").at("parts")) {
@@ -89,7 +89,7 @@ TEST(DoctorMemory, ProgramOfManyShortProcesses_TheirEndsAreNoError) {
 
 std::vector<double> seconds_of_runs(const std::string& file) {
   std::vector<double> seconds;
-  const json report = json::parse(content_of(file));
+  const json report = results_in(file);
   for (const json& cell : report.at("trials")) {
     EXPECT_TRUE(cell.at("failure").is_null()) << cell;
     for (const json& trial : cell.at("trials")) seconds.push_back(trial.at("wall_s").get<double>());
@@ -99,11 +99,9 @@ std::vector<double> seconds_of_runs(const std::string& file) {
 
 // They keep the number, and nothing of what they had.
 TEST(DoctorMemory, ProgramThatOthersExecute_IsJudgedByItsOwnRecording) {
-  const Folder folder;
-  const Ended ended = freehold({"doctor", "--memory", "--repeat", "2", "--allocators", "arenas,caches,trimmed", "--json",
-                                folder / "m.json", "--", "env", "sh", "-c", "exec " + built("keeps")});
-  EXPECT_TRUE(ended.exited_with(0)) << ended.err;
-  EXPECT_EQ(json::parse(content_of(folder / "m.json")).at("verdict").at("cause"), "live-data") << ended.out;
+  const json report = doctor_report({"--memory", "--repeat", "2", "--allocators", "arenas,caches,trimmed"},
+                                    {"env", "sh", "-c", "exec " + built("keeps")});
+  EXPECT_EQ(report.at("verdict").at("cause"), "live-data") << report.at("verdict");
 }
 
 // First run, recorded run, a second one: 1.2 s at least. In what is left of 3 s four treatments have no room, of 3.2 s.
@@ -114,7 +112,7 @@ TEST(DoctorMemory, Budget_IsKeptAndSaysWhatWasLeftOut) {
   EXPECT_TRUE(ended.exited_with(0)) << ended.err;
   EXPECT_NE(ended.out.find("Left out, to end within 3 s: "), std::string::npos) << ended.out;
   EXPECT_NE(ended.out.find("freehold. A longer --budget includes them."), std::string::npos) << ended.out;
-  const json report = json::parse(content_of(folder / "m.json"));
+  const json report = results_in(folder / "m.json");
   EXPECT_GE(report.at("trials").at(0).at("trials").size(), 2u);
   double seconds = 0;
   for (const double one : seconds_of_runs(folder / "m.json")) seconds += one;
@@ -132,7 +130,8 @@ TEST(DoctorMemory, TreatmentForWhichTimeRanOut_IsNamedAndDecidesNothing) {
   EXPECT_TRUE(ended.exited_with(3)) << ended.err << ended.out;
   EXPECT_NE(ended.out.find("Left out, to end within 4 s: "), std::string::npos) << ended.out;
   EXPECT_NE(ended.out.find("glibc, no caches. A longer --budget includes them."), std::string::npos) << ended.out;
-  for (const json& fix : json::parse(content_of(folder / "m.json")).at("fixes"))
+  const json report = results_in(folder / "m.json");
+  for (const json& fix : report.at("fixes"))
     EXPECT_TRUE(fix.at("name") != "glibc, no caches" || fix.at("saved_bytes").is_null()) << fix;
 }
 
@@ -163,13 +162,12 @@ TEST(DoctorMemory, FilesThatAnotherProgramWritesIntoTmpfs_AreNotTheProgramsOwn) 
       {"doctor", "--memory", "--repeat", "2", "--allocators", "arenas", "--json", folder / "m.json", "--", built("keeps")});
   is_over = true;
   ASSERT_TRUE(ended.exited_with(0)) << ended.err;
-  const json report = json::parse(content_of(folder / "m.json"));
+  const json report = results_in(folder / "m.json");
   for (const json& trial : report.at("trials").at(0).at("trials")) EXPECT_EQ(trial.at("files_bytes"), 0) << trial;
   EXPECT_EQ(report.at("verdict").at("cause"), "live-data") << ended.out;
 }
 
-// ---- the page and the gate
-// ------------------------------------------------------------------------------------------------
+// ---- the page and the gate --------------------------------------------------------------------------------------------
 
 TEST(DoctorMemory, FailIf_ExitCodesAndAnswers) {
   const struct {
@@ -189,8 +187,7 @@ TEST(DoctorMemory, FailIf_ExitCodesAndAnswers) {
   }
 }
 
-// ---- servers
-// --------------------------------------------------------------------------------------------------------------
+// ---- servers ----------------------------------------------------------------------------------------------------------
 
 TEST(DoctorMemory, ServerWithALoad_RunsUntilTheLoadEnds) {
   const Folder folder;
@@ -200,7 +197,7 @@ TEST(DoctorMemory, ServerWithALoad_RunsUntilTheLoadEnds) {
   EXPECT_TRUE(ended.exited_with(0)) << ended.err << ended.out;
   EXPECT_EQ(seconds_of_runs(folder / "m.json").size(), 4u);
   EXPECT_EQ(content_of(folder / "loads"), "x\nx\nx\nx\nx\n") << "one for each run, the recorded one, too";
-  const json report = json::parse(content_of(folder / "m.json"));
+  const json report = results_in(folder / "m.json");
   EXPECT_FALSE(report.at("recording").is_null());
 }
 

@@ -5,22 +5,16 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "tests/cli/command.hpp"
+#include "tests/cli/measured.hpp"
 
 namespace freehold::tests {
 namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-json report_of(std::vector<std::string> program, std::vector<std::string> options = {"--allocators", "freehold"}) {
-  const Folder folder;
-  std::vector<std::string> arguments{"doctor", "--repeat", "1", "--json", folder / "r.json"};
-  arguments.insert(arguments.end(), options.begin(), options.end());
-  arguments.emplace_back("--");
-  arguments.insert(arguments.end(), program.begin(), program.end());
-  const Ended ended = freehold(arguments);
-  EXPECT_TRUE(ended.exited_with(0)) << ended.err << ended.out;
-  return json::parse(content_of(folder / "r.json"));
+json report_of(const std::vector<std::string>& program, std::vector<std::string> options = {"--allocators", "freehold"}) {
+  options.insert(options.end(), {"--repeat", "1"});
+  return doctor_report(std::move(options), program);
 }
 
 bool has_note(const json& report, const std::string& words) {
