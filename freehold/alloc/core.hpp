@@ -1,34 +1,34 @@
 // SPDX-License-Identifier: MIT
-// The engine's core: the slow paths of malloc and free. Thread caches stand before it, an array of word pools over one arena
-// behind it. The fast paths are in fast_path.hpp, the process's one Core in engine.cpp; docs/design.md tells the life of a
-// malloc in numbered steps.
+// The engine's core: what stands behind the fast paths (fast_path.hpp). Thread caches stand before it, an array of word
+// pools over one arena behind it. The process's one Core is in engine.cpp; docs/architecture.md tells the life of a malloc
+// in numbered steps.
 //
-// It owns these parts, and refills and drains caches with them:
+// It owns these parts, wires them to each other, and knows when caches come and go:
 //
 //   arena.hpp           spans, slots and runs                cache_registry.hpp  all threads' caches
 //   direct_blocks.hpp   blocks with a mapping each           cache_arrays.hpp    their arrays, and budget
 //   block_map.hpp       which block an address lies in       kept_runs.hpp       free spans that threads keep
 //   large_blocks.hpp    blocks above the largest class       relief.hpp          what is kept goes back
+//   refill.hpp          malloc's slow path                   drain.hpp           free's slow path
+//   slot_returns.hpp    what a cache gives back, and when    moving.hpp          which blocks are worth moving
 //
-//   core_slots.hpp   refill and drain, with their call trees     core_stats.hpp   figures and checks
-//   core_moving.hpp  which blocks are worth moving
-//
-// Refill takes up to half a bin from one word of the shared bitmap; if no word is left, it claims a span. Drain gives the
-// older half of a full bin back, grouped by word. Bins that stay idle are drained.
+// core_stats.hpp has the figures and checks.
 //
 // Locks: those of its parts, in the order in which large_blocks.hpp names them. A template over Atomics, Config and
 // PageSource: the model tests and the fault tests run this code, not a copy.
 #pragma once
-#include <algorithm>
-
 #include "freehold/alloc/arena.hpp"
 #include "freehold/alloc/block_map.hpp"
 #include "freehold/alloc/cache_arrays.hpp"
 #include "freehold/alloc/cache_registry.hpp"
 #include "freehold/alloc/direct_blocks.hpp"
+#include "freehold/alloc/drain.hpp"
 #include "freehold/alloc/kept_runs.hpp"
 #include "freehold/alloc/large_blocks.hpp"
+#include "freehold/alloc/moving.hpp"
+#include "freehold/alloc/refill.hpp"
 #include "freehold/alloc/relief.hpp"
+#include "freehold/alloc/slot_returns.hpp"
 #include "freehold/alloc/stats.hpp"
 #include "freehold/base/keep_errno.hpp"
 #include "freehold/sync/fork_gate.hpp"
@@ -57,7 +57,7 @@ class Core {
   // `cpus`: how many threads can run at once. `gate`: where callers enter, if other threads' caches are to be emptied.
   [[nodiscard]] bool init(Pages& pages, const ArenaSettings& settings, std::size_t budget_bytes, unsigned cpus,
                           const Gate* gate = nullptr) noexcept {
-    max_foreign_spans_ = cpus;
+    refill_.init(cpus);
     kept_.init(cpus, gate);
     registry_.attach(pages);
     arrays_.init(budget_bytes);
@@ -74,6 +74,7 @@ class Core {
   [[nodiscard]] Kept& kept() noexcept { return kept_; }
   [[nodiscard]] ReliefType& relief() noexcept { return relief_; }
   [[nodiscard]] Large& large() noexcept { return large_; }
+  [[nodiscard]] auto& moving() noexcept { return moving_; }
   [[nodiscard]] bool keeps_mappings() const noexcept { return direct_.keeps_some(); }
 
   // --- caches --------------------------------------------------------------------------------------------------------
@@ -86,11 +87,11 @@ class Core {
     cache->inside.store(1, std::memory_order_relaxed);
     kept_.end_runs(*cache);
     for (const SizeClass c : AllClasses<Classes>{}) {
-      empty_bin(*cache, c);
+      returns_.empty_bin(*cache, c);
       arrays_.shrink(*cache, c);
       arena_.pool(c).clear_active(cache->bins[c].cursor, cache->id);
     }
-    report_now(*cache);
+    returns_.report_now(*cache);
     arrays_.take_back(*cache);
     registry_.remove(cache);
   }
@@ -106,22 +107,30 @@ class Core {
   }
 
   // A slot of class c when pop() found none. Null: out of memory.
-  [[nodiscard]] void* refill(Cache& cache, SizeClass c) noexcept;
+  [[nodiscard]] void* refill(Cache& cache, SizeClass c) noexcept { return refill_.slot(cache, c); }
   // Takes a slot of class c that push() had no room for.
-  void drain(Cache& cache, SizeClass c, void* slot) noexcept;
-  // Makes room for one entry, where there is none and the bin gets an array; what is there may be slots only.
-  void make_room(Cache& cache, SizeClass c) noexcept;
-  // The same for threads that have no cache (yet, or any more): one slot, straight from and to the bitmap. Any thread.
-  [[nodiscard]] void* allocate_uncached(SizeClass c) noexcept;
-  void free_uncached(SizeClass c, void* slot) noexcept;
+  void drain(Cache& cache, SizeClass c, void* slot) noexcept { drain_.slot(cache, c, slot); }
+  // See Drain::make_room().
+  void make_room(Cache& cache, SizeClass c) noexcept { drain_.make_room(cache, c); }
   // Up to n <= 64 slots of one word, at least one unless out of memory, for a cache that is not a thread's; `cpu` keeps CPUs
   // apart as thread ids keep threads apart. Any thread.
-  [[nodiscard]] std::size_t take_batch(SizeClass c, void** slots, std::size_t n, unsigned cpu) noexcept;
+  [[nodiscard]] std::size_t take_batch(SizeClass c, void** slots, std::size_t n, unsigned cpu) noexcept {
+    return refill_.take_batch(c, slots, n, Registry::kFirstCpuId + cpu);
+  }
   // Gives n <= kMaxBatch slots back. Any thread.
-  void give_batch(SizeClass c, void* const* slots, std::size_t n) noexcept;
+  void give_batch(SizeClass c, void* const* slots, std::size_t n) noexcept { drain_.give_batch(c, slots, n); }
+  // For threads that have no cache (yet, or any more): one slot, straight from and to the bitmap. Any thread.
+  [[nodiscard]] void* allocate_uncached(SizeClass c) noexcept {
+    void* slot;
+    return take_batch(c, &slot, 1, 0) == 1 ? slot : nullptr;
+  }
+  void free_uncached(SizeClass c, void* slot) noexcept {
+    give_batch(c, &slot, 1);
+    late_frees_.fetch_add(1, std::memory_order_relaxed);
+  }
   // Empties the cache's bins into the pools.
   void flush(Cache& cache) noexcept {
-    for (const SizeClass c : AllClasses<Classes>{}) empty_bin(cache, c);
+    for (const SizeClass c : AllClasses<Classes>{}) returns_.empty_bin(cache, c);
     if (Runs* const runs = kept_.own_runs(cache); runs != nullptr) kept_.empty_runs(*runs);
   }
 
@@ -146,15 +155,6 @@ class Core {
     if (runs->run_spans < -Kept::kReportSpans || cache.slow_calls % kRunsPerTick == 0) [[unlikely]]
       after_free_kept(cache, *runs);
     return true;
-  }
-  // True if the pages of a block of the caller's would be less crowded without it while its thread's next malloc of the same
-  // size gets a slot on a lower page. `cache`: the caller's own.
-  [[nodiscard]] bool is_worth_moving(Cache& cache, const void* block) noexcept;
-  // The second half of that, for any class: whether there is such a slot below a page. Then it is the cache's newest entry.
-  [[nodiscard]] bool find_slot_below(Cache& cache, SizeClass c, std::size_t page) noexcept;
-  // The number of the arena's page where `address` lies.
-  [[nodiscard]] std::size_t page_at(const void* address) const noexcept {
-    return (reinterpret_cast<std::uintptr_t>(address) - arena_.base()) / Config::kPageBytes;
   }
   // Looks at the slots in caches for pointers that are no slots, and slots that are free already, and reports them.
   // `stamp_of`: a number that changes when a thread runs, by its system's id; 0: it runs now, and its cache is left out.
@@ -197,36 +197,9 @@ class Core {
   [[nodiscard]] bool check_accounts() noexcept;
 
  private:
-  static constexpr unsigned kSlowCallsPerTick = 64;
+  using Returns = SlotReturns<A, Config, Pages, Clock>;
   static constexpr unsigned kRunsPerTick = 8;  // while something is due
-  static constexpr unsigned kTicksPerIdleLook = 16;
-  static constexpr std::int64_t kReportBytes = 64 * 1024;
 
-  [[nodiscard, gnu::noinline]] pool::Taken find_slots(pool::Cursor& cursor, SizeClass c, unsigned want,
-                                                      std::uint32_t thread_id, Cache* cache) noexcept;
-  [[gnu::noinline]] void push_looked_at(Cache& cache, SizeClass c, void* slot) noexcept;
-  void give_back(Cache& cache, SizeClass c, void* const* slots, std::size_t n) noexcept;
-  void give_oldest(Cache& cache, SizeClass c) noexcept;
-  [[gnu::always_inline]] inline void count_slow_call(Cache& cache) noexcept;
-  [[gnu::noinline]] void tick_slow(Cache& cache) noexcept;
-  // Bins that saw no slow call for a thousand of them give back what they hold; they begin small again.
-  void look_for_idle_bins(Cache& cache) noexcept {
-    for (const SizeClass c : AllClasses<Classes>{}) {
-      auto& bin = cache.bins[c];
-      if (!bin.active && bin.array != nullptr) {
-        empty_bin(cache, c);
-        arrays_.shrink(cache, c);
-      }
-      bin.active = false;
-    }
-    // Relaxed: hints.
-    const RunsUse use = cache.runs_use.load(std::memory_order_relaxed);
-    if (use == RunsUse::kActive) return cache.runs_use.store(RunsUse::kIdle, std::memory_order_relaxed);
-    if (Runs* const runs = kept_.own_runs(cache); runs != nullptr && use == RunsUse::kIdle) {
-      cache.runs_use.store(RunsUse::kNone, std::memory_order_relaxed);
-      kept_.empty_runs(*runs);
-    }
-  }
   // In a fork's child: other threads' caches have no owner any more. What they hold is free memory, unless the owner was
   // inside; then it is left alone, at most the cache's allowance.
   void adopt_orphans(Cache* mine) noexcept {
@@ -236,60 +209,34 @@ class Core {
       cache = next;
     }
   }
-  void empty_bin(Cache& cache, SizeClass c) noexcept {
-    auto& bin = cache.bins[c];
-    if (bin.array == nullptr) return;
-    if (bin.marks != 0) [[unlikely]]
-      cache.end_marks(c);
-    void** const first = bin.array + 1;
-    for (std::size_t n = cache.entries(c); n != 0; n = cache.entries(c)) {
-      const std::size_t batch = std::min(n, pool::kMaxBatch);
-      cache.top[c] -= batch;
-      give_back(cache, c, first + (n - batch), batch);
-    }
-  }
   [[nodiscard]] bool is_kept(SpanIndex i) noexcept;
   [[nodiscard]] bool check_bin(const Cache& cache, SizeClass c) noexcept;
-
-  [[gnu::always_inline]] inline void report_slots(Cache& cache, std::int64_t bytes) noexcept;
-  [[gnu::noinline]] void report_now(Cache& cache) noexcept;
-  [[nodiscard, gnu::noinline]] std::size_t top_up(Cache& cache, SizeClass c, unsigned want, std::size_t n) noexcept;
   // What is due now and then.
   [[gnu::noinline]] void after_free_kept(Cache& cache, Runs& runs) noexcept {
     const bool many = runs.run_spans < -Kept::kReportSpans || runs.run_spans > Kept::kReportSpans;
-    if (cache.slow_calls % kSlowCallsPerTick != 0 && !many && !arena_.due().something()) return;
+    if (cache.slow_calls % Returns::kSlowCallsPerTick != 0 && !many && !arena_.due().something()) return;
     const base::KeepErrno keep;
     if (many && arena_.runs().report(runs))
       relief_.relieve(&runs, static_cast<std::size_t>(Kept::kReportSpans) << ArenaType::kSpanShift);
-    if (cache.slow_calls % kRunsPerTick == 0) tick_slow(cache);
+    if (cache.slow_calls % kRunsPerTick == 0) returns_.tick(cache);
   }
-  [[nodiscard]] bool is_well_used(SpanIndex i, SizeClass c, std::size_t page) noexcept;
-  void put_back_above(Cache& cache, SizeClass c, std::size_t page) noexcept;
 
   ArenaType arena_;
-  // So many spans of a class may be in use by other threads before a thread shares one instead of claiming a new one.
-  unsigned max_foreign_spans_ = 2;
   Blocks blocks_{arena_, direct_};
   Large large_{arena_, direct_, blocks_, kept_, relief_};
   Registry registry_{arena_.free_spans(), arena_.slots().ended_threads()};
-
-  // For core_moving.hpp: the page that is being filled, and how often was asked. Hints.
-  struct Finger {
-    typename A::template atomic<std::size_t> page{0};
-    typename A::template atomic<std::uint32_t> calls{0};
-  };
-  PerClass<Finger, Classes::kCount> fingers_;
-
   DirectBlocks<A, Config, Pages> direct_;
 
   Arrays arrays_{registry_};
   Kept kept_{arena_, registry_};
   ReliefType relief_{arena_, direct_, registry_, kept_};
+  Returns returns_{arena_, arrays_, kept_, relief_};
+  Refill<A, Config, Pages, Clock> refill_{arena_, direct_, kept_, arrays_, returns_};
+  Drain<A, Config, Pages, Clock> drain_{arena_, blocks_, arrays_, relief_, returns_};
+  Moving<A, Config, Pages, Clock> moving_{arena_, blocks_, arrays_, returns_};
   typename A::template atomic<std::uint64_t> late_frees_{0};
 };
 
 }  // namespace freehold::alloc
 
-#include "freehold/alloc/core_moving.hpp"
-#include "freehold/alloc/core_slots.hpp"
 #include "freehold/alloc/core_stats.hpp"

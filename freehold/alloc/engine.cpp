@@ -358,7 +358,7 @@ bool is_worth_moving(const void* block) noexcept {
   if (cache == nullptr) return false;
   const base::KeepErrno keep;
   const Inside inside(cache);
-  return inside && g_core.is_worth_moving(*cache, block);
+  return inside && g_core.moving().is_worth(*cache, block);
 }
 
 std::size_t set_limit(std::size_t bytes) noexcept {

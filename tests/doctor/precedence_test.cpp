@@ -10,8 +10,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <string>
 #include <thread>
@@ -226,8 +224,7 @@ TEST(Precedence, KilledOrStoppedByCtrlZ_TheGroupIsGivenBack) {
 }
 
 char state_of(pid_t pid) {
-  std::ifstream in("/proc/" + std::to_string(pid) + "/stat");
-  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  const std::string text = test::content_of("/proc/" + std::to_string(pid) + "/stat");
   const std::size_t end = text.rfind(')');
   return end == std::string::npos || end + 2 >= text.size() ? '-' : text[end + 2];
 }

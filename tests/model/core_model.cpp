@@ -252,7 +252,7 @@ void moving_against_claim(sim::Execution& run) {
   std::ranges::sort(slots, std::less<>());
   for (void* slot : {slots[0], slots[1]}) world.free_late(1, slot, 0);
   run.spawn([&] {
-    if (!world.core().find_slot_below(*moving, alloc::SizeClass{1}, world.core().page_at(slots[2]))) return;
+    if (!world.core().moving().find_slot_below(*moving, alloc::SizeClass{1}, slots[2])) return;
     void* const to = world.allocate(*moving, 1);
     SIM_CHECK(std::less<>()(to, slots[2]));
     world.free(*moving, 1, std::exchange(slots[2], to));

@@ -361,7 +361,7 @@ TEST(Core, Threads_RandomBlocksWander_ContentsHoldAndNothingIsLost) {
         }
         if (Stamped* old = place.exchange(fresh); old != nullptr) {
           if (!old->intact()) wrong = true;
-          if (thread.cache() != nullptr && machine->is_worth_moving(*thread.cache(), old->memory)) {
+          if (thread.cache() != nullptr && machine->moving().is_worth(*thread.cache(), old->memory)) {
             auto* const moved = static_cast<unsigned char*>(thread.allocate_class(machine.class_of(old->memory)));
             if (moved == nullptr || !std::less<>()(moved, old->memory)) wrong = true;
             std::memcpy(moved, old->memory, old->bytes);
