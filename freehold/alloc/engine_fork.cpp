@@ -87,7 +87,7 @@ void after_fork_in_child() noexcept {
   check::forget_reports();
   if (g_options.live && !os::is_confined()) os::let_same_user_read();
   forget_looks_in_child();
-  count_sharing_threads_in_child();
+  count_sharing_threads_alone();
   if (t_fork.inside != 0) return g_core.kept().after_fork_amid_an_entry(present_cache());
   --t_fork.forks;
   g_start_lock.reset();

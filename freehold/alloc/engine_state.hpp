@@ -114,10 +114,10 @@ void detach_cache(NativeCache* cache) noexcept;
 // What g_key calls when a thread ends.
 void thread_ends(void* cache) noexcept;
 [[gnu::noinline]] void change_perturbation_mode(bool perturbed) noexcept;
-// Threads that share the caches of the CPUs, and of whose ends we hear. Relaxed: a number, it publishes nothing.
+// Threads that share the caches of the CPUs, some of which may have ended. Relaxed: a number, it publishes nothing.
 extern constinit std::atomic<std::uint64_t> g_sharing_threads;
 [[nodiscard]] inline std::uint64_t sharing_threads() noexcept { return g_sharing_threads.load(std::memory_order_relaxed); }
-void count_sharing_threads_in_child() noexcept;  // also amid an entry
+void count_sharing_threads_alone() noexcept;  // the caller is the only thread; also amid an entry
 
 // True if every call must take the slow path: threads have no caches then.
 [[nodiscard]] inline bool is_perturbed() noexcept {

@@ -81,7 +81,7 @@ void count_sharing_thread() noexcept {
 
 }  // namespace
 
-void count_sharing_threads_in_child() noexcept {
+void count_sharing_threads_alone() noexcept {
   g_sharing_threads.store(is_counted_as_sharing() ? 1 : 0, std::memory_order_relaxed);
 }
 
@@ -129,7 +129,6 @@ void thread_ends_without_key(void* cache) noexcept {
 
 // A thread whose first malloc comes in the last round of its keys' destructors ends unheard. Its cache is found when there
 // are twice as many caches as after the last look: one call to the system for each cache, and at most two for each thread.
-
 void look_for_dead_threads() noexcept {
   const std::uint64_t threads = g_core.registry().threads();
   std::uint64_t look_at = g_look_at.load(std::memory_order_relaxed);  // relaxed: the thread that changes it looks
@@ -285,6 +284,10 @@ void start_purger_if_worth_while() noexcept {
   if (g_purger.has_to_wait()) return;  // before the system call
   if (os::is_confined()) return g_core.arena().budget().limit_regret();
   if (t_fork.inside != 0 || g_gate.forks() != 0 || ::getpid() != g_process) return;
+  if (g_options.background_thread != BackgroundThread::kOn && os::thread_count() == 1) {  // the others ended unheard
+    count_sharing_threads_alone();
+    return g_purger.put_off();
+  }
   const profile::OwnMemory own_memory;
   if (!g_purger.start(purge_step, std::max<std::uint64_t>(g_core.arena().purge().delay_ms() / 2, 10)))
     g_core.arena().budget().limit_regret();

@@ -18,7 +18,6 @@ namespace {
 constexpr std::size_t kFirstStackBytes = 64 * 1024;
 constexpr std::size_t kMostStackBytes = std::size_t{8} << 20;
 constexpr std::size_t kRoomBytes = 32 * 1024;  // for the steps, and for a signal that cannot be blocked (setuid's)
-constexpr std::uint64_t kRetryMs = 1000;
 
 // A handler of signals that forks amid a change of state would leave its child with a thread that is not there.
 class BlockSignals {
@@ -77,7 +76,7 @@ bool PurgerThread::start(Step step, std::uint64_t round_ms) noexcept {
   step_ = step;
   round_ms_ = round_ms;
   const bool created = create();
-  if (!created) not_before_.store(os::coarse_milliseconds() + kRetryMs, std::memory_order_relaxed);
+  if (!created) put_off();
   state_.started(created);
   return created;
 }

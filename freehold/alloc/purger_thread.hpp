@@ -36,6 +36,8 @@ class PurgerThread {
   [[nodiscard]] bool has_to_wait() const noexcept {
     return os::coarse_milliseconds() < not_before_.load(std::memory_order_relaxed);
   }
+  // Not for a while.
+  void put_off() noexcept { not_before_.store(os::coarse_milliseconds() + kRetryMs, std::memory_order_relaxed); }
   // Starts it unless it exists, or ended or was refused a moment ago. Must not be called from free or with a lock of ours
   // held. `round_ms`: between two rounds. False: the system refuses a thread.
   bool start(Step step, std::uint64_t round_ms) noexcept;
@@ -51,6 +53,8 @@ class PurgerThread {
   }
 
  private:
+  static constexpr std::uint64_t kRetryMs = 1000;
+
   static void* main(void* self) noexcept;
   [[nodiscard]] bool create() noexcept;
   void join() noexcept;

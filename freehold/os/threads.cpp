@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -39,6 +40,13 @@ void write_path(char (&path)[64], pid_t thread) noexcept {
 }
 
 }  // namespace
+
+unsigned thread_count() noexcept {
+  const base::KeepErrno keep;
+  struct stat tasks;
+  // A folder's links: its name, its own ".", and one for each folder in it.
+  return ::stat("/proc/self/task", &tasks) == 0 && tasks.st_nlink > 2 ? static_cast<unsigned>(tasks.st_nlink - 2) : 0;
+}
 
 bool thread_has_ended(pid_t process, pid_t thread) noexcept {
   const base::KeepErrno keep;

@@ -16,6 +16,10 @@ inline constexpr bool kThreadsTakeMalloc = true;
 inline constexpr bool kThreadsTakeMalloc = false;
 #endif
 
+// How many threads this process has; 0: the system does not tell. One that ends counts until the system has taken it apart.
+// Cost: a system call.
+[[nodiscard]] unsigned thread_count() noexcept;
+
 // Whether a thread of this process has ended. False also if the system does not tell. A number may have been given to a new
 // thread of the process meanwhile; then that one is meant.
 [[nodiscard]] bool thread_has_ended(pid_t process, pid_t thread) noexcept;

@@ -57,6 +57,7 @@ TEST(Threads, ProgramTookAllKeys_TheyHaveCachesAndGiveThemBack) {
   SKIP_IF_RESIDENT_IS_EMULATORS();
   expect_passes(under(Malloc::kFreehold, {FREEHOLD_PLAIN_C, "keys"}));
 }
+// No cache, and no purger for a program that has one thread again.
 TEST(Threads, FirstMallocInTheLastRoundOfDestructors_LeaksNothing) {
   SKIP_IF_RESIDENT_IS_EMULATORS();
   expect_passes(under(Malloc::kFreehold, {FREEHOLD_PLAIN_C, "last_round"}));
