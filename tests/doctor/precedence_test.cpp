@@ -179,7 +179,7 @@ TEST(Precedence, TwoInOneSession_TheFirstGivesTheGroupBack) {
   EXPECT_EQ(group_of_session(), group);
 }
 
-// Whether the condition comes true within ten seconds.
+// True if the condition comes true within ten seconds.
 template <class Condition>
 bool comes(const Condition& condition) {
   for (const double until = now_s() + 10; now_s() < until; ::usleep(1000))
@@ -229,7 +229,7 @@ char state_of(pid_t pid) {
   return end == std::string::npos || end + 2 >= text.size() ? '-' : text[end + 2];
 }
 
-// What goes before others must not go on when nobody looks after it.
+// A program that goes before others must stop when the doctor stops.
 TEST(Suspension, CtrlZ_TheProgramStopsAndGoesOnWithTheDoctor) {
   const std::string go = testing::TempDir() + "freehold-go-" + std::to_string(::getpid());
   const pid_t doctor = ::fork();

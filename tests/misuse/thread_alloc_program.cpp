@@ -18,7 +18,7 @@ struct Blocks {
 };
 using Any = BlockKinds<Blocks>;
 
-// Of the first block of a page, or of the only one.
+// The first block of a page, or the only one.
 template <std::size_t kBytes, long kAt, std::size_t kCount>
 void write_beside() {
   char* const p = Blocks::make(kBytes);

@@ -58,7 +58,7 @@ class Torn : public sim::atomic<T> {
   }
 };
 
-// A lock over it keeps nobody out.
+// A lock over it excludes no other thread.
 template <class T>
 struct Open : sim::atomic<T> {
   using sim::atomic<T>::atomic;
