@@ -131,12 +131,15 @@ class ArenaRuns {
   }
   // A run of spans that still have their pages; reports go into `runs`.
   [[nodiscard]] SpanIndex allocate_dirty(Runs& runs, Reserved& from, Run run, unsigned alignment) noexcept {
+    if (run.spans > from.longest()) return kNoSpan;
     const unsigned place = Chunks::find_run(from.dirty(), run.spans, alignment);
-    if (place == Chunks::kNoPlace) return kNoSpan;
+    if (place == Chunks::kNoPlace) {
+      if (alignment == 1) from.set_longest(run.spans - 1U);
+      return kNoSpan;
+    }
     const SpanIndex first = from.chunk() * Units::kChunkSpans + place;
     from.remove(Chunks::mask_of(first, run.spans));
     set_run(first, run);
-    runs.dirty_spans -= run.spans;
     runs.run_spans += run.spans;
     return first;
   }
@@ -154,7 +157,6 @@ class ArenaRuns {
   void free_reserved(Runs& runs, Reserved& to, SpanIndex first, unsigned n) noexcept {
     set_run(first, {});  // no exchange: it would wait for all that the program has just written
     to.add(Chunks::mask_of(first, n), ~std::uint64_t{0});
-    runs.dirty_spans += n;
     runs.run_spans -= n;
   }
   // Makes the run shorter, or longer with spans that the caller keeps behind it. False: not possible, nothing changed.
@@ -177,7 +179,8 @@ class ArenaRuns {
   }
   // Reports changes. Returns whether free memory should go back now.
   [[nodiscard]] bool report(Runs& runs) noexcept {
-    const std::int64_t dirty = std::exchange(runs.dirty_spans, 0), used = std::exchange(runs.run_spans, 0);
+    const std::int64_t dirty = runs.dirty_spans(), used = std::exchange(runs.run_spans, 0);
+    runs.clean_spans = 0;
     return spans_.report(dirty, used) && purge_.is_worth_a_step();
   }
   [[nodiscard]] Run run(SpanIndex i) const noexcept {
@@ -202,8 +205,8 @@ class ArenaRuns {
     }
     from.remove(mask);
     set_run(first, run);
-    runs.dirty_spans -= dirty;
     runs.run_spans += n;
+    runs.clean_spans += n - dirty;
     return dirty == 0;
   }
 

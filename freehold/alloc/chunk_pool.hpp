@@ -81,9 +81,9 @@ class ChunkPool {
 
   constexpr ChunkPool() noexcept = default;
 
-  // Bits of the spans [first, first + n) in their chunk's words.
+  // Bits of the spans [first, first + n) in their chunk's words. Pre: 1 <= n <= kChunkSpans.
   [[nodiscard]] static constexpr std::uint64_t mask_of(SpanIndex first, unsigned n) noexcept {
-    return base::low_bits(n) << (first % kChunkSpans);
+    return (~std::uint64_t{0} >> (64 - n)) << (first % kChunkSpans);
   }
 
   // Not thread-safe. `chunks`: zeroed, `count` of them; `tree_words`: zeroed, Tree::words_for(count) * kTrees.
@@ -256,12 +256,9 @@ class ChunkPool {
 
   // Bit s: the spans s … s + n - 1 are all among `bits`.
   [[nodiscard]] static constexpr std::uint64_t starts(std::uint64_t bits, unsigned n) noexcept {
-    for (unsigned have = 1; have < n && bits != 0;) {
-      const unsigned step = have < n - have ? have : n - have;
-      bits &= bits >> step;
-      have += step;
-    }
-    return bits;
+    unsigned have = 1;
+    for (; 2 * have <= n; have *= 2) bits &= bits >> have;
+    return bits & (bits >> (n - have));
   }
   [[nodiscard]] static constexpr bool has_run(std::uint64_t bits, unsigned n) noexcept { return starts(bits, n) != 0; }
   [[nodiscard]] static constexpr std::uint64_t multiples_of(unsigned alignment) noexcept {

@@ -139,16 +139,17 @@ class Core {
   void free_large(Cache* cache, void* block) noexcept {
     if (block == nullptr) return;
     const SpanIndex i = blocks_.run_at(reinterpret_cast<std::uintptr_t>(block));
-    if (cache == nullptr || !free_kept(*cache, block)) large_.free_large(block, i);
+    if (cache == nullptr || i == kNoSpan || !free_kept(*cache, i)) large_.free_large(block, i);
   }
   // The common case of it: a run, into what the thread keeps, without a look at what others write. False: nothing done.
-  [[nodiscard, gnu::always_inline]] bool free_kept(Cache& cache, void* block) noexcept {
+  // `first`: the span that the block begins with.
+  [[nodiscard, gnu::always_inline]] bool free_kept(Cache& cache, SpanIndex first) noexcept {
     Runs* const runs = kept_.own_runs(cache);
-    const SpanIndex first = blocks_.run_at(reinterpret_cast<std::uintptr_t>(block));
-    if (runs == nullptr || first == kNoSpan) return false;
+    const unsigned spans = arena_.runs().run_spans(first);
+    if (runs == nullptr || spans == 0) return false;
     Reserved* const to = runs->find(first / ArenaType::kChunkSpans);
     if (to == nullptr) return false;
-    arena_.runs().free_reserved(*runs, *to, first, arena_.runs().run_spans(first));
+    arena_.runs().free_reserved(*runs, *to, first, spans);
     kept_.note_runs_used(cache);
     // The clock is not for each of them.
     ++cache.slow_calls;

@@ -153,7 +153,7 @@ bool Core<A, Config, Pages, Clock>::check_accounts() noexcept {
   for (const Cache* cache = registry_.first(); cache != nullptr; cache = cache->next) {
     unreported.slot_bytes += cache->unreported;
     if (cache->runs == nullptr) continue;
-    unreported.dirty_spans += cache->runs->dirty_spans;
+    unreported.dirty_spans += cache->runs->dirty_spans();
     unreported.run_spans += cache->runs->run_spans;
     cache->runs->for_each([&](auto, auto, std::uint64_t dirty) { unreported.kept_dirty_spans += std::popcount(dirty); });
   }

@@ -5,7 +5,7 @@
 // whole: the next block takes one of up to twice its size, or makes a shorter one grow, so that only the pages that are
 // missing come from the system. Blocks and kept mappings grow by mremap: nothing is copied and held twice. A block of a
 // chunk or more that no kept mapping has room for gets the pages of several, which are moved side by side. The system keeps
-// these apart, so a block notes where it is joined.
+// these apart, so a block notes where it is joined, and is copied when it grows, a little at a time.
 //
 //   Invariant: live_bytes() is the sum of the mappings in the table. None smaller than a chunk is made once there are
 //              kMaxSmall, so that the system's mappings are bounded by a constant and by what large blocks live; more are
@@ -108,6 +108,7 @@ class DirectBlocks {
   static constexpr unsigned kMaxKept = 64;
   static constexpr std::size_t kMaxKeptBytes = std::size_t{64} << 20;  // larger mappings end when they are freed
   static constexpr std::size_t kFirstBuckets = 64;
+  static constexpr std::size_t kCopyBytes = std::size_t{1} << 20;  // that are held twice while a block is copied
   // Of a block, and of all blocks: a process may have some 65,530 mappings.
   static constexpr unsigned kMaxJoints = 15, kMaxJointsOfAll = 4096;
 
@@ -159,7 +160,7 @@ class DirectBlocks {
   }
   // `counted`: bytes of it that the budget knows of. A block that is taken out stays in the budget until it is freed.
   void* insert(Record* record, const Record& value, std::size_t counted = 0) noexcept;
-  [[nodiscard]] Record* remove(std::uintptr_t block) noexcept;
+  [[nodiscard]] Record* remove_locked(std::uintptr_t block) noexcept;
   [[nodiscard]] Kept* best_kept(std::size_t bytes) noexcept;
   [[nodiscard]] Memory take_kept(std::size_t bytes, std::size_t least) noexcept;
   [[nodiscard]] Memory take_piece(std::size_t most, unsigned most_joints) noexcept;

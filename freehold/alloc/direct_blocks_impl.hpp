@@ -52,8 +52,8 @@ void* DirectBlocks<A, Config, Pages>::insert(Record* record, const Record& value
 }
 
 template <sync::Atomics A, class Config, os::PageSource Pages>
-typename DirectBlocks<A, Config, Pages>::Record* DirectBlocks<A, Config, Pages>::remove(std::uintptr_t block) noexcept {
-  const sync::Guard guard(lock_);
+typename DirectBlocks<A, Config, Pages>::Record* DirectBlocks<A, Config, Pages>::remove_locked(
+    std::uintptr_t block) noexcept {
   if (bucket_count_ == 0) return nullptr;
   for (Record** link = &buckets_[bucket_of(block)]; *link != nullptr; link = &(*link)->next) {
     Record* const record = *link;
@@ -351,15 +351,18 @@ void* DirectBlocks<A, Config, Pages>::allocate(std::size_t bytes, std::size_t al
 
 template <sync::Atomics A, class Config, os::PageSource Pages>
 bool DirectBlocks<A, Config, Pages>::free(const void* block, std::uint64_t now) noexcept {
-  Record* const record = remove(reinterpret_cast<std::uintptr_t>(block));
-  if (record == nullptr) return false;
-  const Record old = *record;
-  drop_record(record);
-  budget_->direct(-static_cast<std::int64_t>(old.memory.bytes));
-  if (!keep(old.memory, now)) {
-    end(old.memory.at, old.memory.bytes);
-    remember(old.memory.bytes, now);
+  Memory memory;
+  {
+    const sync::Guard guard(lock_);
+    Record* const record = remove_locked(reinterpret_cast<std::uintptr_t>(block));
+    if (record == nullptr) return false;
+    memory = record->memory;
+    metadata_.free(record, sizeof(Record));
   }
+  budget_->direct(-static_cast<std::int64_t>(memory.bytes));
+  if (keep(memory, now)) return true;  // the budget's rule holds
+  end(memory.at, memory.bytes);
+  remember(memory.bytes, now);
   relieve(now);
   return true;
 }
@@ -367,7 +370,11 @@ bool DirectBlocks<A, Config, Pages>::free(const void* block, std::uint64_t now) 
 template <sync::Atomics A, class Config, os::PageSource Pages>
 void* DirectBlocks<A, Config, Pages>::resize(void* block, std::size_t bytes) noexcept {
   const auto address = reinterpret_cast<std::uintptr_t>(block);
-  Record* const record = remove(address);
+  Record* record;
+  {
+    const sync::Guard guard(lock_);
+    record = remove_locked(address);
+  }
   if (record == nullptr) return nullptr;
   Record value = *record;
   const std::size_t counted = value.memory.bytes;
@@ -383,8 +390,12 @@ void* DirectBlocks<A, Config, Pages>::resize(void* block, std::size_t bytes) noe
   } else if (value.memory.joint_count != 0) {  // the system grows one mapping at a time: copied once, it is one
     result = pages_->map(bytes);
     if (result != nullptr) {
-      std::memcpy(result, block, value.bytes);
-      end(address, counted);
+      for (std::size_t at = 0; at < value.bytes; at += kCopyBytes) {
+        const std::size_t step = std::min(kCopyBytes, value.bytes - at);
+        std::memcpy(static_cast<char*>(result) + at, static_cast<char*>(block) + at, step);
+        end(address + at, step);
+      }
+      end(address + value.bytes, counted - value.bytes);
       value.memory = {reinterpret_cast<std::uintptr_t>(result), bytes};
     }
   } else if (void* const moved = pages_->remap(block, counted, bytes); moved != nullptr) {

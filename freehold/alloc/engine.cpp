@@ -178,13 +178,16 @@ namespace {
 
 void deallocate_slow(void* block) noexcept {
   if (block == nullptr) return;
-  const SizeClass c = size_class_of(block);
-  if (!c.is_slot()) {
-    if (!with_kept_runs([=](auto& cache) { return g_core.free_kept(cache, block); })) return deallocate_large(block);
-    if (g_core.arena().due().something()) g_purger.wake();
-    return;
-  }
-  deallocate_slot(c, block);
+  const auto address = reinterpret_cast<std::uintptr_t>(block);
+  const std::size_t span = (address - g_core.arena().base()) >> NativeConfig::kSpanShift;
+  if (span >= span_count()) return deallocate_large(block);
+  const SizeClass c{g_core.arena().span_classes()[span].load(std::memory_order_relaxed)};
+  if (c.is_slot()) return deallocate_slot(c, block);
+  // The base is a multiple of a span.
+  if (address % NativeCore::ArenaType::kSpanBytes != 0 ||
+      !with_kept_runs([=](auto& cache) { return g_core.free_kept(cache, static_cast<SpanIndex>(span)); }))
+    return deallocate_large(block);
+  if (g_core.arena().due().something()) g_purger.wake();
 }
 
 // ---- engine.hpp -------------------------------------------------------------------------------------------------------

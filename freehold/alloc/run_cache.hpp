@@ -6,7 +6,7 @@
 // own words. A span that is freed goes to the thread that frees it, so any thread may keep spans of any chunk.
 //
 //   Invariants: the words of all threads and those of the chunks are disjoint; a span in any of them is in no block.
-//               dirty is a part of free, in each entry.
+//               dirty is a part of free, in each entry, and at most longest() of it are neighbours.
 //
 // The number of words of a thread is bounded by a common budget alone. Its dirty spans count against the budget of free
 // memory as those of the chunks do. They are given back when they are too many, or were not used for a while.
@@ -54,14 +54,19 @@ class RunCache {
     void add(std::uint64_t free, std::uint64_t dirty) noexcept {
       free_.store(this->free() | free, std::memory_order_relaxed);
       dirty_.store(this->dirty() | (free & dirty), std::memory_order_relaxed);
+      longest_ = 64;
     }
     void remove(std::uint64_t bits) noexcept {
       free_.store(free() & ~bits, std::memory_order_relaxed);
       dirty_.store(dirty() & ~bits, std::memory_order_relaxed);
     }
+    // So many neighbouring dirty spans there may be. A search in vain lowers it, so that the next one costs no look.
+    [[nodiscard]] unsigned longest() const noexcept { return longest_; }
+    void set_longest(unsigned n) noexcept { longest_ = n; }
 
    private:
     typename A::template atomic<std::uint32_t> chunk_{kNoChunk};
+    unsigned longest_ = 64;
     typename A::template atomic<std::uint64_t> free_{0}, dirty_{0};
   };
 
@@ -97,8 +102,10 @@ class RunCache {
     count_.store(0);
   }
 
-  // Spans that became free and dirty, and that runs in use became more, since they were reported to the arena.
-  std::int64_t dirty_spans = 0, run_spans = 0;
+  // Spans that runs in use became more since that was reported to the arena, and how many of these were clean. The others
+  // were dirty before, and what became less is dirty now.
+  std::int64_t run_spans = 0, clean_spans = 0;
+  [[nodiscard]] std::int64_t dirty_spans() const noexcept { return clean_spans - run_spans; }
 
  private:
   typename A::template var<unsigned> count_{0};  // the simulator sees by it whether two threads are in here at once

@@ -200,6 +200,25 @@ TEST(DirectBlocks, LockedMemory_IsNotJoined) {
   blocks.free(in_use);
 }
 
+// A limit of all memory is kept, and a block of half the limit can grow.
+TEST(DirectBlocks, Joined_Longer_IsHeldTwiceInSmallPartsOnly) {
+  TestBlocks blocks;
+  void* const in_use = blocks.allocate(256 * kMiB);
+  void* short_ones[4];
+  for (void*& block : short_ones) std::memset(block = blocks.allocate(4 * kMiB), 7, 4 * kMiB);
+  for (void* block : short_ones) blocks.free(block);
+  auto* const joined = static_cast<unsigned char*>(blocks.allocate(16 * kMiB));
+  const std::size_t before = blocks.pages.resident_bytes();
+  blocks.pages.watch_residence();
+  auto* const longer = static_cast<unsigned char*>(blocks->resize(joined, 20 * kMiB));
+  ASSERT_NE(longer, nullptr);
+  EXPECT_EQ(std::count(longer, longer + 16 * kMiB, 7), std::ptrdiff_t{16 * kMiB});
+  EXPECT_LE(blocks.pages.most_resident_bytes(), before + 2 * kMiB);
+  EXPECT_TRUE(blocks.check());
+  blocks.free(longer);
+  blocks.free(in_use);
+}
+
 // As a program that decodes pictures: soon its pages come out of what it freed before, whatever their sizes.
 TEST(DirectBlocks, SizesThatVary_FewPagesComeFromTheSystem) {
   TestBlocks blocks;

@@ -51,6 +51,21 @@ TEST(RunCache, PairsOfMallocAndFree_NeitherChunksNorBudgetAreWritten) {
   expect_whole(machine);
 }
 
+// A search in vain is remembered, until spans are freed there.
+TEST(RunCache, FreedAfterASearchInVain_IsFound) {
+  Machine machine;
+  Thread thread(machine);
+  void *const a = thread.allocate(2 * kSpan), *const b = thread.allocate(2 * kSpan), *const behind = thread.allocate(kSpan);
+  thread.free(a);
+  void* const longer = thread.allocate(4 * kSpan);
+  EXPECT_GT(longer, behind);
+  thread.free(b);
+  EXPECT_EQ(thread.allocate(4 * kSpan), a) << "where a and b were";
+  for (void* block : {a, behind, longer}) thread.free(block);
+  thread.leave();
+  expect_whole(machine);
+}
+
 // As buffers that grow from class to class until they are runs.
 TEST(RunCache, SpansOfClassesThatBecameFree_ServeBeforeCleanMemory) {
   for (const bool kept : {false, true}) {

@@ -87,6 +87,10 @@ class FakePages {
     return sum;
   }
 
+  // The most at any unmap from now on.
+  void watch_residence() { watches_ = true; }
+  [[nodiscard]] std::size_t most_resident_bytes() const { return most_resident_; }
+
   void* place(unsigned attempt, std::size_t bytes, std::size_t alignment) noexcept {
     return allowed(kPlace) ? os::Pages::place(attempt, bytes, alignment) : nullptr;
   }
@@ -98,6 +102,7 @@ class FakePages {
     return add(os::Pages::map(bytes), bytes);
   }
   bool unmap(void* address, std::size_t bytes) noexcept {
+    if (watches_) most_resident_ = std::max(most_resident_, resident_bytes());
     if (!allowed(kUnmap)) return false;
     EXPECT_TRUE(is_ours(address, bytes)) << "unmapping what is not ours: " << address << ", " << bytes;
     forget(address, bytes);  // before others may get the place
@@ -209,6 +214,8 @@ class FakePages {
   std::atomic<std::uint64_t> counted_{0};
   std::uint64_t fail_first_ = kNever, fail_last_ = kNever;
   unsigned fail_kind_ = kKinds;
+  bool watches_ = false;
+  std::size_t most_resident_ = 0;
 };
 static_assert(os::PageSource<FakePages>);
 
