@@ -112,6 +112,21 @@ TEST(RealTime, NoMoreThreadsThanCpus_All) {
   }
 }
 
+// Threads of the kernel are ordinary, and a program waits for them.
+TEST(RealTime, LookedAtForLong_OthersGetATurn) {
+  if (::geteuid() != 0) GTEST_SKIP() << "Only root may have real-time threads for certain.";
+  const Threads program(1);
+  RealTime real_time(program.pid());
+  std::size_t ordinary = 0, looks = 0;
+  for (const double until = now_s() + 3.5 * RealTime::kOthersTurnEvery_s; now_s() < until; ::usleep(5000)) {
+    real_time.look();
+    ++looks;
+    ordinary += program.policies()[1] == SCHED_OTHER ? 1 : 0;
+  }
+  EXPECT_GE(ordinary, 1U);
+  EXPECT_LE(ordinary, 3U) << looks;
+}
+
 // It had no more threads than CPUs, and begins another.
 TEST(RealTime, MoreThreadsLater_NoneAnyMore) {
   if (::geteuid() != 0) GTEST_SKIP() << "Only root may have real-time threads for certain.";

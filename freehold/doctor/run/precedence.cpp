@@ -11,6 +11,7 @@
 #include <fstream>
 #include <vector>
 
+#include "freehold/doctor/run/child.hpp"
 #include "freehold/live/process.hpp"
 
 namespace freehold::doctor {
@@ -82,7 +83,7 @@ Precedence::~Precedence() {
   if (!group_nice_before_.empty()) set_group_nice(group_nice_before_);
 }
 
-RealTime::RealTime(pid_t root) : root_(root) {
+RealTime::RealTime(pid_t root) : root_(root), others_had_turn_s_(now_s()) {
   is_left_alone_ = !set_policy(0, SCHED_FIFO | SCHED_RESET_ON_FORK, kOwnPriority);
 }
 
@@ -115,7 +116,9 @@ void RealTime::look() {
         if (pid == root_) own.push_back(id);
       }
     }
-  if (!is_left_alone_ && at_once <= static_cast<std::size_t>(CPU_COUNT(&usable))) {
+  const bool is_others_turn = now_s() >= others_had_turn_s_ + kOthersTurnEvery_s;
+  if (is_others_turn) others_had_turn_s_ = now_s();
+  if (!is_left_alone_ && !is_others_turn && at_once <= static_cast<std::size_t>(CPU_COUNT(&usable))) {
     for (const pid_t id : own) set_policy(id, kRealTime, kPriority);
     return;
   }

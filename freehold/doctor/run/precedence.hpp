@@ -39,8 +39,12 @@ class Precedence {
 // Gives the threads of a program's first process real-time priority while no more threads of the program run than may use
 // CPUs at the same time; what that process starts is ordinary until the next look, and its descendants run at nice -20. A
 // program that chooses its threads' priorities is left alone once that was seen. The calling thread gets a higher priority
-// to look after them; its children do not inherit it. Real-time threads leave others 5% of a CPU (sched_rt_runtime_us), and
-// are not subject to a control group's quota. One thread. Cost of a look: about 30 us for each thread.
+// to look after them; its children do not inherit it. Real-time threads are not subject to a control group's quota.
+//
+// Ten times a second they are ordinary until the next look. Threads of the kernel, which are ordinary, end what the program
+// waits for: a write to a file, a membarrier, the end of a child. Where real-time threads kept every CPU the system gave the
+// others their turn once a second (sched_rt_runtime_us), and one fsync() took three.
+// One thread. Cost of a look: about 30 us for each thread.
 class RealTime {
  public:
   explicit RealTime(pid_t root);
@@ -52,9 +56,11 @@ class RealTime {
   void look();
 
   static constexpr double kLooksEvery_s = 0.005;
+  static constexpr double kOthersTurnEvery_s = 0.1;
 
  private:
   pid_t root_;
+  double others_had_turn_s_;
   bool is_left_alone_ = false;
 };
 
