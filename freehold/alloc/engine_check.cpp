@@ -12,6 +12,7 @@
 #include "freehold/check/call_stacks.hpp"
 #include "freehold/check/checked_blocks.hpp"
 #include "freehold/check/leaks.hpp"
+#include "freehold/check/runtime_blocks.hpp"
 #include "freehold/os/modules.hpp"
 
 namespace freehold::alloc {
@@ -77,10 +78,15 @@ void check_at_exit() noexcept {
   if (!inside) return;
   (void)g_blocks.check_all();
   if (!g_options.check.leaks) return;
+  check::RuntimeBlocks runtime(g_pages);
+  g_blocks.for_each_live([&](const check::Contents& contents, const void* block) { runtime.add(contents, block); },
+                         [&] { runtime.find(); });
   check::LeakList leaks(g_pages);
-  g_blocks.for_each_live([&](const check::Contents& contents, const void* block) {
-    if (!os::is_standard_buffer(block)) leaks.add(contents);
-  });
+  g_blocks.for_each_live(
+      [&](const check::Contents& contents, const void* block) {
+        if (!os::is_standard_buffer(block) && !runtime.holds(block)) leaks.add(contents);
+      },
+      [] {});
   leaks.write();
 }
 

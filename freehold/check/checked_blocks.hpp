@@ -149,14 +149,15 @@ class CheckedBlocks {
     }
     return true;
   }
-  // Calls f(contents, address) for each live block. Other threads wait meanwhile; f allocates nothing.
-  template <class F>
-  void for_each_live(F&& f) noexcept {
+  // Calls f(contents, address) for each live block, then end(). Other threads wait for both; they allocate nothing.
+  template <class F, class End>
+  void for_each_live(F&& f, End&& end) noexcept {
     with_all_locks([&] {
       source_->for_each([&](const Raw& raw) {
         const Found found = inspector_.found_at(raw, nullptr);
         if (found.state == State::kLive) f(found.contents, found.block());
       });
+      end();
     });
   }
   [[nodiscard]] const Settings& settings() const noexcept { return settings_; }

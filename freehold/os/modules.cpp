@@ -23,6 +23,7 @@ namespace {
 struct Mapping {
   std::uintptr_t start = 0, end = 0, offset = 0;
   std::uint64_t device = 0, inode = 0;
+  bool is_readable = false, is_writable = false;
   const char* path = nullptr;
 };
 
@@ -41,6 +42,8 @@ Mapping parse(const char* line) noexcept {
   Mapping m;
   m.start = read_number(line, 16);
   m.end = read_number(++line, 16);
+  m.is_readable = line[1] == 'r';
+  m.is_writable = line[2] == 'w';
   line += std::strlen(" rwxp ");
   m.offset = read_number(line, 16);
   m.device = read_number(++line, 16) << 32;
@@ -132,6 +135,23 @@ class Lines {
 bool find_module(const void* address, Module& module) noexcept {
   const base::KeepErrno keep;
   return search(reinterpret_cast<std::uintptr_t>(address), module);
+}
+
+std::size_t mapped_parts(std::span<const char* const> libraries, std::span<Mapped> found) noexcept {
+  const base::KeepErrno keep;
+  std::size_t count = 0;
+  std::uintptr_t end = 0;  // of a library's part, if that was the last line
+  for (Lines lines("/proc/self/maps"); const char* const line = lines.next();) {
+    const Mapping m = parse(line);
+    const char* const slash = std::strrchr(m.path, '/');
+    const bool is_library = slash != nullptr && std::any_of(libraries.begin(), libraries.end(), [&](const char* name) {
+                              return std::strncmp(slash + 1, name, std::strlen(name)) == 0;
+                            });
+    const bool is_bss = *m.path == '\0' && m.start == end && m.is_writable;
+    end = is_library ? m.end : 0;
+    if ((is_library || is_bss) && m.is_readable && count < found.size()) found[count++] = {m.start, m.end, m.is_writable};
+  }
+  return count;
 }
 
 bool is_standard_buffer([[maybe_unused]] const void* block) noexcept {

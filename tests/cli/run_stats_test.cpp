@@ -53,13 +53,17 @@ TEST(RunStats, ChildThatExitsBeforeItsParentIsKilled_StatsAreNotTheChilds) {
 }
 
 TEST(RunStats, LeaksOfACleanProgram_NothingIsSaid) {
-  for (const char* program : {"ends_clean", "ends_clean_static"}) {
+  for (const char* program : {"ends_clean", "ends_clean_static", "ends_clean_cxx"}) {
     const Ended clean = freehold({"run", "--leaks", "--", built(program)});
     EXPECT_EQ(clean.out, "clean\n");
     EXPECT_EQ(clean.err, "") << program;
   }
   const Ended leaks = freehold({"run", "--leaks", "--", built("ends_clean"), "12 letters."});
   EXPECT_EQ(leaks.err.rfind("freehold: leaked: 12 bytes in 1 blocks\n", 0), 0u) << leaks.err;
+  const Ended stream = freehold({"run", "--leaks", "--", built("ends_clean"), "12 letters.", "/dev/null"});
+  EXPECT_NE(stream.err.find(" bytes in 2 blocks\n"), std::string::npos) << stream.err;
+  const Ended demangled = freehold({"run", "--leaks", "--", built("ends_clean_cxx"), "lose"});
+  EXPECT_NE(demangled.err.find(" bytes in 1 blocks\n"), std::string::npos) << demangled.err;
 }
 
 // The number of the first line that has the text.
