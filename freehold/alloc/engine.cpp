@@ -250,14 +250,16 @@ void resize_sample(void* block, std::size_t bytes) noexcept {
   if (const Inside inside(present_cache()); inside) profile::resize(block, bytes);
 }
 
-// A block that grows will grow again.
-[[nodiscard]] void* allocate_with_room(std::size_t bytes) noexcept {
-  bool zero = false;
-  return filled(allocate_run(bytes, 1, zero, bytes / kRoomShare), bytes);
+// A block that grows will grow again. `zero`: whether it reads as zero.
+[[nodiscard]] void* allocate_with_room(std::size_t bytes, bool& zero) noexcept {
+  void* const block = filled(allocate_run(bytes, 1, zero, bytes / kRoomShare), bytes);
+  zero = zero && g_perturb.load(std::memory_order_relaxed) == 0;  // relaxed: as in filled()
+  return block;
 }
 
-// Pages that read as zero on both sides are left alone: those that nobody wrote stay without memory.
-void copy_pages(char* to, const char* from, std::size_t bytes) noexcept {
+// Pages that read as zero on both sides are left alone: those that nobody wrote stay without memory. `to_is_zero`: all of
+// `to` does, and is not looked at, since that costs a fault for each page.
+void copy_pages(char* to, const char* from, std::size_t bytes, bool to_is_zero) noexcept {
   constexpr std::size_t kPage = os::kSmallestPageBytes;
   const auto is_zero = [](const char* p) { return *p == 0 && std::memcmp(p, p + 1, kPage - 1) == 0; };
   bool some_zero = false;
@@ -268,9 +270,9 @@ void copy_pages(char* to, const char* from, std::size_t bytes) noexcept {
     }
     if (!std::exchange(some_zero, true)) {  // more will follow
       os::Pages::populate_to_read(from, bytes);
-      os::Pages::populate_to_read(to, bytes);
+      if (!to_is_zero) os::Pages::populate_to_read(to, bytes);
     }
-    if (!is_zero(to)) std::memset(to, 0, kPage);
+    if (!to_is_zero && !is_zero(to)) std::memset(to, 0, kPage);
   }
   std::memcpy(to, from, bytes);
 }
@@ -295,11 +297,12 @@ void* reallocate(void* block, std::size_t bytes) noexcept {
     return block;  // a smaller slot would save less than half
   }
   const bool grows_large = bytes > std::max(old, Classes::kMaxBytes) && !is_checked();  // where each block is known
-  void* const fresh = grows_large ? allocate_with_room(bytes) : allocate_inline(bytes);
+  bool zero = false;
+  void* const fresh = grows_large ? allocate_with_room(bytes, zero) : allocate_inline(bytes);
   if (fresh == nullptr) return bytes <= old ? block : nullptr;
   const std::size_t kept = std::min(old, bytes);
   if (kept > Classes::kMaxBytes)
-    copy_pages(static_cast<char*>(fresh), static_cast<const char*>(block), kept);
+    copy_pages(static_cast<char*>(fresh), static_cast<const char*>(block), kept, zero);
   else
     std::memcpy(fresh, block, kept);
   deallocate_inline(block);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Large blocks that grow, and a process that has as many mappings as the system allows.
 #include <pthread.h>
+#include <sys/resource.h>
 
 #include "tests/memory_return/scenarios/probe.hpp"
 
@@ -67,6 +68,9 @@ SCENARIO(mappings_growing_buffers) {
     require(sparse.intact(blocks[grown], from, grown), "contents lost in growing");
   }
   const std::size_t live = count_mappings();
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  figure("faults_grown", static_cast<double>(usage.ru_minflt));
   figure("live_mib", private_mib());
   use_the_system();
   for (std::size_t i = 0; i < n; ++i) {
