@@ -3,9 +3,9 @@
 //
 // A free looks for the raw block around the pointer, at the header there, at family, size and canaries; then it marks the
 // block as freed, fills it, or makes its pages inaccessible if it is large, and puts it into a quarantine. Where that is
-// full, the oldest block becomes a spare one of its class; spare ones are handed out in random order, and what was written
-// to them since they were freed is found then. There are kShards of spare blocks and quarantines, each with a lock; a thread
-// uses the one of its number.
+// full, the oldest block becomes a spare one of its class; spare ones are handed out in turn or at random, and what was
+// written to them since they were freed is found then. There are kShards of spare blocks and quarantines, each with a lock;
+// a thread uses the one of its number.
 //
 //   Source: where raw blocks come from, a class, 0 for large ones, and a size each.
 //     Raw        {void* start; std::size_t bytes; bool in_use;}, as alloc::BlockPlace; none if start is null

@@ -14,7 +14,7 @@
   X(canary, os::Switch, true, "1", "bytes behind a block (16 at least, 128 at most) and before it are looked at when it is freed or resized, at the exit, and by `freehold_check_all()`") \
   X(fill, os::Switch, true, "1", "freed blocks are filled with 0xdf, and looked at when they are used again, at the exit, and by `freehold_check_all()`") \
   X(quarantine, os::Number, 16U << 20, "16777216", "bytes of freed blocks that are not used again yet, the oldest first; a block above 32 KiB counts with a page and a 64th of its size") \
-  X(random, os::Switch, true, "1", "which of up to 32 free slots of a size is handed out is chosen at random") \
+  X(random, os::Switch, false, "0", "1: one of up to 32 free slots of a size is chosen at random; CPython takes 2.5 times as long") \
   X(contents, os::ByteOrNone, 0xbe, "190", "the byte that new blocks are filled with (not those of `calloc`); `0` zeroes them, `none` leaves them as they are") \
   X(leaks, os::Switch, false, "0", "1: blocks that are still allocated at the exit are listed, by call stack; what a global variable still reaches is listed, too. Not listed, where there are call stacks: what the dynamic linker, `libc.so` and `libstdc++.so` hold until the end, except open streams") \
   X(stacks, os::Int, 0, "0 (8 with leaks)", "frames of the call stacks that are kept for each allocation and free, 64 at most") \

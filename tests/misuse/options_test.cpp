@@ -66,8 +66,7 @@ TEST(CheckedOptions_OneSwitchedOff, TheOthersStillReport) {
 }
 
 TEST(CheckedOptions_AllSwitchedOff, DoubleAndWrongFreesAreReported) {
-  Options options = {
-      {"FREEHOLD_CHECK_QUARANTINE", "0"}, {"FREEHOLD_CHECK_RANDOM", "0"}, {"FREEHOLD_CHECK_CONTENTS", "none"}};
+  Options options = {{"FREEHOLD_CHECK_QUARANTINE", "0"}, {"FREEHOLD_CHECK_CONTENTS", "none"}};
   for (const Switch& one : kSwitches) options.emplace_back(one.option, "0");
   expect_ended(run_kind("double_free_at_once", options), "double free");
   expect_ended(run_kind("free_inside_a_small_block", options), "free of a pointer into the middle of a block");
@@ -115,7 +114,7 @@ TEST(CheckedOptions_Contents, None_BlocksAreLeftAsTheyWere) {
 }
 
 TEST(CheckedOptions_Random, AddressesAreInNoOrder) {
-  const double ascending = run_kind("legal_order_of_addresses", {}).figures()["ascending"];
+  const double ascending = run_kind("legal_order_of_addresses", {{"FREEHOLD_CHECK_RANDOM", "1"}}).figures()["ascending"];
   EXPECT_GE(ascending, 10);  // of 63; each with one chance in two, about
   EXPECT_LE(ascending, 53);
 }

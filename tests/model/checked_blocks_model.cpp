@@ -52,7 +52,6 @@ struct World {
   static Settings settings() {
     Settings s;
     s.quarantine = 1024;
-    s.random = false;
     return s;
   }
   void* allocate() { return blocks.allocate({100, 0, Family::kMalloc}, false, 0); }

@@ -63,7 +63,6 @@ class CheckedBlocksTest : public testing::Test {
 TEST_F(CheckedBlocksTest, QuarantineOfAThreadThatEnded_DoesNotStayFull) {
   Settings settings = usual();
   settings.quarantine = 20 * 256;
-  settings.random = false;
   begin(settings);
   std::vector<char*> theirs;
   for (int i = 0; i < 20; ++i) theirs.push_back(allocate(100));
@@ -85,6 +84,18 @@ TEST_F(CheckedBlocksTest, Exhausted_TheQuarantineIsGivenUpFirst) {
   for (unsigned i = 0; i < kSlots; ++i) EXPECT_NE(allocate(100), nullptr) << i;
   EXPECT_EQ(allocate(100), nullptr);
   EXPECT_EQ(errors(), Errors{});
+}
+
+// What is allocated one after the other lies so, and is found by the processor before it is read.
+TEST_F(CheckedBlocksTest, UsualSettings_NeighboursInTimeLieSideBySide) {
+  unsigned neighbours = 0;
+  const char* last = allocate(100);
+  for (unsigned i = 1; i < kSlots; ++i) {
+    const char* const p = allocate(100);
+    neighbours += static_cast<std::size_t>(std::abs(p - last)) == Source::slot_bytes(1) ? 1 : 0;
+    last = p;
+  }
+  EXPECT_GE(neighbours, kSlots * 3 / 4);
 }
 
 // A program that copies memory around a block does not make a block of it.
