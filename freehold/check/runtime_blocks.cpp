@@ -22,17 +22,16 @@ extern "C" {
 namespace freehold::check {
 namespace {
 
-constexpr const char* kLibraries[] = {"libc.so", "libstdc++.so", "ld-"};
 constexpr std::size_t kStreamBytes = 272;  // of std::ostream
 
 std::uintptr_t number_of(const void* address) noexcept { return reinterpret_cast<std::uintptr_t>(address); }
 
 }  // namespace
 
-RuntimeBlocks::RuntimeBlocks(os::Pages& pages) noexcept
+RuntimeBlocks::RuntimeBlocks(os::Pages& pages, std::span<const char* const> libraries) noexcept
     : pages_(pages),
       blocks_(static_cast<Block*>(pages.map(base::align_up(kBytes, os::kLargestPageBytes)))),
-      mapping_count_(os::mapped_parts(kLibraries, mappings_)) {
+      mapping_count_(os::mapped_parts(libraries, mappings_)) {
   if (blocks_ != nullptr) found_ = reinterpret_cast<std::uint32_t*>(blocks_ + kMost);
 }
 

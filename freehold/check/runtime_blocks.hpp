@@ -13,6 +13,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "freehold/check/block.hpp"
 #include "freehold/os/modules.hpp"
@@ -22,7 +23,8 @@ namespace freehold::check {
 
 class RuntimeBlocks {
  public:
-  explicit RuntimeBlocks(os::Pages& pages) noexcept;
+  // `libraries`: how the names of their files begin.
+  explicit RuntimeBlocks(os::Pages& pages, std::span<const char* const> libraries = kLibraries) noexcept;
   ~RuntimeBlocks();
   RuntimeBlocks(const RuntimeBlocks&) = delete;
   RuntimeBlocks& operator=(const RuntimeBlocks&) = delete;
@@ -42,6 +44,7 @@ class RuntimeBlocks {
   void look_at_copied_variables() noexcept;
   void leave_out_open_streams() noexcept;
 
+  static constexpr const char* kLibraries[] = {"libc.so", "libstdc++.so", "ld-"};
   static constexpr std::size_t kMost = 32768;  // what does not fit counts as leaked
   static constexpr std::size_t kMostMappings = 64;
   static constexpr std::size_t kBytes = kMost * (sizeof(Block) + sizeof(std::uint32_t));
