@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "freehold/base/bits.hpp"
 #include "freehold/check/call_stacks.hpp"
@@ -82,7 +83,8 @@ void LeakList::write() noexcept {
     line.write();
   }
   if (sites_ == nullptr) return;
-  std::sort(sites_, sites_ + kSites, [](const Site& a, const Site& b) { return a.bytes > b.bytes; });
+  std::sort(sites_, sites_ + kSites,
+            [](const Site& a, const Site& b) { return std::pair(a.bytes, a.blocks) > std::pair(b.bytes, b.blocks); });
   for (std::size_t i = 0; i < kListed && sites_[i].blocks != 0; ++i) {
     detail(sites_[i].bytes, " bytes in ", sites_[i].blocks, " blocks by ", name_of(sites_[i].family));
     detail_call_stack("allocated at:", sites_[i].stack);

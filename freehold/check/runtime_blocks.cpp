@@ -47,7 +47,8 @@ bool RuntimeBlocks::is_code(const void* address) const noexcept {
 void RuntimeBlocks::add(const Contents& contents, const void* block) noexcept {
   void* caller = nullptr;
   if (blocks_ == nullptr || count_ == kMost || read_call_stack(contents.allocated_at, &caller, 1) == 0) return;
-  if (is_code(caller)) blocks_[count_++] = {number_of(block), number_of(block) + contents.bytes, false, false};
+  const std::uintptr_t start = number_of(block);  // which is the block's also if it has no bytes
+  if (is_code(caller)) blocks_[count_++] = {start, start + std::max<std::size_t>(contents.bytes, 1), false, false};
 }
 
 RuntimeBlocks::Block* RuntimeBlocks::block_at(std::uintptr_t address) const noexcept {

@@ -34,5 +34,14 @@ TEST(LeakList, ManyPlaces_TheSumHasThemAllTheListTheLargest) {
   EXPECT_EQ(next, 1'100U - 64U);
 }
 
+TEST(LeakList, BlockOfNoBytes_ItsPlaceIsListed) {
+  os::Pages pages;
+  LeakList leaks(pages);
+  leaks.add({.bytes = 0, .alignment = 0, .family = Family::kAny, .offset = 0, .allocated_at = 1});
+  testing::internal::CaptureStderr();
+  leaks.write();
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("freehold:   0 bytes in 1 blocks by any\n"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace freehold::check

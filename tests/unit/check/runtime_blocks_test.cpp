@@ -27,6 +27,7 @@ TEST(RuntimeBlocks, Blocks_HeldWhereAVariableLeadsToThem) {
   void* through[8]{};
   void* lost[8]{};
   void* foreign[8]{};
+  char empty = 0;
   std::FILE* const file = std::fopen("/dev/null", "r");
   ASSERT_NE(file, nullptr);
   g_variable = reached + 1;  // inside
@@ -34,17 +35,19 @@ TEST(RuntimeBlocks, Blocks_HeldWhereAVariableLeadsToThem) {
   through[0] = foreign;
   through[1] = lost + 8;  // behind the end
   g_stream = file;
-  const auto add = [&](const void* block, std::uint32_t stack) {
-    runtime.add({.bytes = sizeof reached, .alignment = 0, .family = Family::kMalloc, .offset = 0, .allocated_at = stack},
-                block);
+  through[2] = &empty;
+  const auto add = [&](const void* block, std::uint32_t stack, std::size_t bytes = sizeof reached) {
+    runtime.add({.bytes = bytes, .alignment = 0, .family = Family::kMalloc, .offset = 0, .allocated_at = stack}, block);
   };
   for (const void* const block : {static_cast<const void*>(reached), static_cast<const void*>(through),
                                   static_cast<const void*>(lost), static_cast<const void*>(file)})
     add(block, here);
+  add(&empty, here, 0);
   add(foreign, 0);  // who allocated it is not known
   runtime.find();
   EXPECT_TRUE(runtime.holds(reached));
   EXPECT_TRUE(runtime.holds(through));
+  EXPECT_TRUE(runtime.holds(&empty));
   EXPECT_FALSE(runtime.holds(lost));
   EXPECT_FALSE(runtime.holds(foreign));
   EXPECT_FALSE(runtime.holds(file));  // open, and found by its list alone
