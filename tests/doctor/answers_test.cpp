@@ -25,6 +25,19 @@ class Answer : public testing::TestWithParam<std::string> {
     EXPECT_TRUE(cause == "undecided" || std::ranges::find(answer_.right, cause) != answer_.right.end())
         << cause << " of " << which << ", lost " << verdict.lost.value;
     EXPECT_TRUE(!verdict.best_fix || answer_.is_advised) << which;
+    expect_advice_within_bound(verdict, which);
+  }
+  // The report says beside its advice how much any allocator could do at most.
+  void expect_advice_within_bound(const Verdict& verdict, const std::string& which) const {
+    if (verdict.fixes.empty() || answer_.recorded == nullptr)
+      return;  // nothing to compare with, or nothing is known of malloc
+    ASSERT_TRUE(verdict.most_gain) << "no bound, " << which;
+    EXPECT_LE(verdict.most_gain->value, verdict.most_gain->high) << which;
+    for (const Fix& fix : verdict.fixes) {
+      if (!fix.helps && (!verdict.best_fix || &fix != &verdict.fixes[*verdict.best_fix])) continue;
+      EXPECT_LE(fix.gain.value, verdict.most_gain->high) << answer_.experiment.variants[fix.variant].name << ", " << which;
+      EXPECT_LE(fix.gain.high, verdict.most_gain->high) << answer_.experiment.variants[fix.variant].name << ", " << which;
+    }
   }
 };
 

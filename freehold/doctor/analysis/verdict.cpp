@@ -99,18 +99,21 @@ class Judge {
   }
 
   // Where malloc is idle, no other one helps, unless blocks lie elsewhere: what seems to help is a program that was slow in
-  // its own trials. An allocator that surely does more than the bound does it by where it puts blocks.
+  // its own trials. What surely does more than the bound does it by where it puts blocks, which an allocator could do, too.
   void hold_to_bound(Verdict& verdict) const {
     verdict.most_gain = bound_of(experiment_, *of_.all, of_.recorded, of_.costs.usual_spread());
     if (!verdict.most_gain) return;
+    double& most = verdict.most_gain->high;
+    const double inside_malloc = most;
     for (Fix& fix : verdict.fixes) {
-      if (fix.gain.value <= 0 || experiment_.variants[fix.variant].treatment == Treatment::kPadded) continue;
-      if (causes_.malloc_is_idle(fix.variant) && !causes_.placement_matters(verdict)) fix.helps = false;
-      double& most = verdict.most_gain->high;
-      if (fix.helps && fix.gain.low > most)
-        most = fix.gain.high;
-      else
-        fix.gain = {std::min(fix.gain.low, most), std::min(fix.gain.value, most), std::min(fix.gain.high, most)};
+      const bool is_padded = experiment_.variants[fix.variant].treatment == Treatment::kPadded;
+      if (!is_padded && causes_.malloc_is_idle(fix.variant) && !causes_.placement_matters(verdict)) fix.helps = false;
+      if (fix.helps && fix.gain.low > inside_malloc) most = std::max(most, fix.gain.high);
+    }
+    for (Fix& fix : verdict.fixes) {
+      if (fix.gain.value <= 0) continue;
+      const bool disagree = fix.gain.low > most;  // the trials and the bound: then no difference is not excluded
+      fix.gain = {disagree ? 1 : fix.gain.low, std::min(fix.gain.value, most), std::min(fix.gain.high, most)};
       fix.helps = fix.helps && fix.gain.value >= kGainFrom;
     }
   }
