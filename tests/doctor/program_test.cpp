@@ -246,6 +246,14 @@ TEST(Service, TimeIsUp_LoadIsEndedAndItsOutputKept) {
   EXPECT_LT(done.trial.wall_s, 5);
 }
 
+TEST(Service, ServerAndLoadIgnoreSigterm_DeadlineIsKept) {
+  const std::string stubborn = "trap '' TERM; while :; do sleep 0.01; done";
+  const Service service{.ready = "", .ready_after_s = 0.01, .load = stubborn};
+  const double begin = now_s();
+  EXPECT_EQ(run_service(shell(stubborn), {}, service, 0.5, host()).ending, Ending::kOutOfTime);
+  EXPECT_LT(now_s() - begin, 0.5 + kGrace_s) << "twice the time that a program has for its end";
+}
+
 TEST(CpuGroup, Version2_TightestOfTheBranchCounts) {
   const test::Folder folder;
   folder.file("a/cpu.max", "150000 100000\n");

@@ -48,7 +48,7 @@ class Serving {
   bool says_ready() {
     if (service_.ready.empty()) return live::listens(program_.pid());
     Child& asked = attendance_.start(shell(service_.ready), {});
-    const double until = attendance_.now() + kGrace_s;
+    const double until = std::min(deadline_, attendance_.now() + kGrace_s);
     while (asked.is_up() && attendance_.now() < until && !attendance_.stopped()) attendance_.wait(until);
     const bool yes = !asked.is_up() && asked.why_not().empty() && ended_well(asked.trial());
     attendance_.forget_last();
@@ -85,7 +85,7 @@ class Serving {
     wall_s = attendance_.now() - begin;
     const bool time_is_up = ending == Ending::kOutOfTime && service_.seconds > 0 && until < deadline_;
     if (load != nullptr) {
-      if (load->is_up()) attendance_.end(std::span<Child* const>(&load, 1), kGrace_s);
+      if (load->is_up()) attendance_.end(std::span<Child* const>(&load, 1), grace_s());
       run.output = load->out().text();
       load_cpu_s = load->trial().cpu_s();
       if (ending == Ending::kEnded && !ended_well(load->trial())) {
@@ -96,10 +96,13 @@ class Serving {
     return time_is_up ? Ending::kEnded : ending;
   }
 
+  // What ignores SIGTERM is killed when the deadline is there.
+  [[nodiscard]] double grace_s() const { return std::clamp(deadline_ - attendance_.now(), kGraceStopped_s, kGrace_s); }
+
   void finish(Run& run) {
     Child* const program = &program_;
     if (program_.is_up()) {
-      attendance_.end(std::span<Child* const>(&program, 1), run.ending == Ending::kStopped ? kGraceStopped_s : kGrace_s);
+      attendance_.end(std::span<Child* const>(&program, 1), run.ending == Ending::kStopped ? kGraceStopped_s : grace_s());
       run.trial = program_.trial();
       // It ended because it was told to: only a crash on the way is its own.
       const int status = run.trial.wait_status;
