@@ -394,64 +394,6 @@ TEST(Bound, OthersTookTime_DoesNotChangeIt) {
   }
 }
 
-// Nine of ten intervals of a median's estimate should hold the truth; few trials make them wide, not wrong.
-TEST(Resampled, Intervals_HoldTheTruth) {
-  for (const unsigned trials : {3U, 5U, 9U}) {
-    unsigned held = 0;
-    constexpr unsigned kTimes = 100;
-    for (std::uint64_t seed = 0; seed < kTimes; ++seed) {
-      const Made made = Made(0.05, trials, seed).takes(0, 1, 0.8).takes(3, 1, 0.4);
-      const Estimate gain = made.verdict().fixes[0].gain;
-      held += gain.low <= 2 && 2 <= gain.high;
-    }
-    EXPECT_GE(held, kTimes * 85 / 100) << trials;
-  }
-}
-
-// The machine is slower in some rounds than in others, for all cells alike.
-Made with_drifts(Made made, double drift, std::uint64_t seed) {
-  std::mt19937_64 random(seed);
-  std::normal_distribution<double> any(0, drift);
-  std::vector<double> of_round(16);
-  for (double& factor : of_round) factor = std::exp(any(random));
-  for (Cell& cell : made.experiment_.cells)
-    for (unsigned round = 0; round < cell.trials.size(); ++round) {
-      cell.trials[round].round = round;
-      cell.trials[round].wall_s *= of_round[round];
-      cell.trials[round].user_s *= of_round[round];
-    }
-  return made;
-}
-
-TEST(Resampled, RoundsDrift_WhatIsComparedIsNot) {
-  Made made = with_drifts(Made(0.01, 4).takes(0, 1, 0.5).takes(2, 1, 0.5).takes(3, 1, 0.43).copies(1), 0.3, 1);
-  const Fix paired = made.verdict().fixes[1];
-  EXPECT_LT(paired.gain.high - paired.gain.low, 0.1);
-  EXPECT_TRUE(paired.helps);
-  for (Cell& cell : made.experiment_.cells)
-    for (Trial& trial : cell.trials) trial.round.reset();
-  const Fix apart = made.verdict().fixes[1];
-  EXPECT_GT(apart.gain.high - apart.gain.low, 0.3) << "nobody knows which belong together";
-}
-
-TEST(Resampled, IntervalsOfDriftingRounds_HoldTheTruth) {
-  for (const double drift : {0.0, 0.2}) {
-    for (const bool some_are_missing : {false, true}) {
-      unsigned held = 0;
-      constexpr unsigned kTimes = 100;
-      for (std::uint64_t seed = 0; seed < kTimes; ++seed) {
-        Made made = with_drifts(Made(0.05, 5, seed).takes(0, 1, 0.8).takes(3, 1, 0.4).takes(4, 1, 0.4), drift, seed);
-        if (some_are_missing)
-          for (Cell& cell : made.experiment_.cells)
-            if (cell.variant == 3) cell.trials.pop_back();
-        const Estimate gain = made.verdict().fixes[0].gain;
-        held += gain.low <= 2 && 2 <= gain.high;
-      }
-      EXPECT_GE(held, kTimes * 85 / 100) << drift << ", " << some_are_missing;
-    }
-  }
-}
-
 // Each of several looks at the trials may find by chance that a treatment helps: each needs more for it than one alone.
 TEST(Verdict, ManyLooks_ShareOneError) {
   unsigned at_once = 0, at_one_of_six = 0;
@@ -463,16 +405,6 @@ TEST(Verdict, ManyLooks_ShareOneError) {
   }
   EXPECT_LT(at_one_of_six, at_once);
   EXPECT_GT(at_one_of_six, at_once / 2) << "what is clear stays so";
-}
-
-TEST(Resampled, DisturbedTrials_LeftOut) {
-  Made made(0.01, 5);
-  made.takes(0, 1, 0.5);
-  for (unsigned i = 0; i < 2; ++i) {
-    made.experiment_.cells[1].trials[i].wall_s = 2;
-    made.experiment_.cells[1].trials[i].stolen_s = 1.5;
-  }
-  EXPECT_NEAR(made.verdict().speedup.value, 2, 0.05);
 }
 
 TEST(Scalability, PointsOfTheLaw_FoundAgain) {

@@ -14,7 +14,9 @@ namespace {
 constexpr std::size_t kEnoughUndisturbed = 2;  // trials of a cell: the disturbed ones are left out
 constexpr double kLeastLeft = 0.02;            // of the time: a trial that had its CPUs for less says nothing exact
 constexpr double kLeastSpread = 0.01;
-constexpr double kUnknownSpread = 0.08;  // assumed where nothing was tried twice
+constexpr double kUnknownSpread = 0.08;      // assumed where nothing was tried twice
+constexpr std::size_t kEnoughForErrors = 3;  // trials of a cell: one that stood still does not move their median
+constexpr std::size_t kEnoughErrors = 10;
 constexpr double kLeastCpu_s = 1e-6;
 // From the median of absolute deviations to a standard deviation, for what is normally distributed.
 constexpr double kDeviations = 1.4826;
@@ -67,12 +69,23 @@ void leave_out_disturbed(const Setting& setting, std::vector<Trial>& trials) {
   std::vector<Trial> quiet;
   for (const Trial& trial : trials)
     if (taken_share(trial, setting) <= kDisturbed) quiet.push_back(trial);
-  if (quiet.size() >= kEnoughUndisturbed || 2 * quiet.size() >= trials.size()) {
+  if (quiet.size() >= kEnoughUndisturbed) {
     trials = std::move(quiet);
   } else if (trials.size() >= 2 * kEnoughUndisturbed) {  // of a machine that is never quiet, its quieter moments
     std::ranges::stable_sort(trials, {}, [&](const Trial& trial) { return taken_share(trial, setting); });
     trials.resize((trials.size() + 1) / 2);
   }
+}
+
+// How far trials were from their cell's median, as logarithms.
+std::vector<double> errors_of(const std::vector<std::vector<double>>& costs) {
+  std::vector<double> errors;
+  for (const auto& of_cell : costs) {
+    if (of_cell.size() < kEnoughForErrors) continue;
+    const double middle = median(of_cell);
+    for (const double cost : of_cell) errors.push_back(std::log(cost / middle));
+  }
+  return errors;
 }
 
 // Which trials a draw takes. What the machine does in one round it does to all cells, and figures compare cells: so a draw
@@ -175,6 +188,9 @@ Resampled::Resampled(const Experiment& experiment) : experiment_(experiment) {
   usual_spread_ = usual_spread_of(experiment, costs, false);
   // One trial that stood still makes its whole round seem slow: what rounds do is taken off only if trials differ less then.
   const double within_rounds = std::min(usual_spread_, usual_spread_of(experiment, costs, true));
+  // A median of several trials leaves out one that stood still. A single trial may be such a one, as often as others were.
+  const std::vector<double> errors = errors_of(costs);
+  std::uniform_int_distribution<std::size_t> any_error(0, std::max<std::size_t>(1, errors.size()) - 1);
   const double spread_of_busy = usual_spread_of(experiment, busy, false);
   const DrawnRounds rounds(experiment);
 
@@ -191,6 +207,7 @@ Resampled::Resampled(const Experiment& experiment) : experiment_(experiment) {
     std::normal_distribution<double> shake(
         0, (rounds.are_in(cell) ? within_rounds : usual_spread_) / std::sqrt(static_cast<double>(cell.trials.size())));
     std::normal_distribution<double> shake_busy(0, spread_of_busy / std::sqrt(static_cast<double>(cell.trials.size())));
+    const bool is_single = cell.trials.size() == 1 && errors.size() >= kEnoughErrors;
     std::vector<double> drawn(cell.trials.size()), drawn_cpu(cell.trials.size());
     for (std::size_t draw = 0; draw < kDraws; ++draw) {
       const double how = delayed(random);
@@ -199,7 +216,7 @@ Resampled::Resampled(const Experiment& experiment) : experiment_(experiment) {
         drawn[nth] = cost_without_others(trial, cell.setting.width(), how);
         drawn_cpu[nth] = trial.cpu_s();
       }
-      const double slow = std::exp(shake(random));
+      const double slow = std::exp(is_single ? shake(random) / 2 - errors[any_error(random)] : shake(random));
       medians.push_back(median(drawn) * slow);
       cpu_medians.push_back(median(drawn_cpu) * slow * std::exp(shake_busy(of_cpus)));
     }
