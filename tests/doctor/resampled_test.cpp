@@ -44,7 +44,7 @@ TEST(Resampled, SingleTrialAmongOthersThatStoodStill_LimitsHoldTheTruth) {
   EXPECT_GE(held, kTimes * 85 / 100);
 }
 
-// Of two trials others disturbed one a little. The other may have stood still for another reason.
+// Other processes disturbed one of two trials a little. The second may have stood still for another reason.
 TEST(Resampled, OneOfTwoTrialsDisturbed_BothCount) {
   Made made(0.01, 5);
   made.takes(0, 1, 0.5).takes(3, 1, 0.5);

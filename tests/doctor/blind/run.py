@@ -13,6 +13,7 @@ from pathlib import Path
 import asking
 import byhand
 import cases
+import gains
 import matrix
 from cases import harness
 
@@ -49,6 +50,7 @@ def parse_arguments(words):
     parser.add_argument("--build", type=Path, default=ROOT / "build" / "release", metavar="FOLDER", help="build folder whose freehold is asked [build/release]")
     parser.add_argument("--programs", type=Path, default=None, metavar="FOLDER", help="where the cases are built [BUILD/blind]")
     parser.add_argument("--public", action="store_true", help="instead, programs rebuilt from public descriptions of a cause [results in BUILD/blind/public.json]")
+    parser.add_argument("--gains", action="store_true", help="instead, real programs: the gains that the doctor predicts beside measured ones")
     parser.add_argument("--only", metavar="PATTERN", help="cases by name or cause, with * and ?, several by commas")
     parser.add_argument("--budget", type=number(float, 1), default=25.0, metavar="S", help="seconds for each case [25]")
     beside = parser.add_mutually_exclusive_group()
@@ -138,6 +140,8 @@ def report(asked, chosen, parts):
 def main(words):
     asked = parse_arguments(words)
     try:
+        if asked.gains:
+            return gains.compare(asked)
         chosen = cases.choose(cases.all_cases(cases.PUBLIC if asked.public else cases.PROGRAMS), asked.only)
         if asked.list:
             for case in chosen:
