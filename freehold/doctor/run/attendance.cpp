@@ -176,6 +176,12 @@ void Attendance::wait(double until) {
   if (sampler_ && children_[0]->is_up()) sampler_->look();
   if (memory_ && children_[0]->is_up()) memory_->look(adopted());
   if (memory_ && !is_ending_ && children_[0]->is_up() && has_ended(children_[0]->pid())) left_processes_ = left_processes();
+  if (real_time_ && children_[0]->is_up() && has_ended(children_[0]->pid())) {
+    // The kernel spins in wait4() until a thread that ends has removed its own entry in /proc, and this one would keep that
+    // thread from its CPU.
+    real_time_.reset();
+    next_real_time_s_ = HUGE_VAL;
+  }
   for (const auto& child : children_) child->attend();
   look();
 }

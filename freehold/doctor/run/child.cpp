@@ -185,8 +185,9 @@ void Child::attend() {
   if (pid_ <= 0) return;
   int status = 0;
   struct rusage usage{};
+  const double ended_s = now_s();  // wait4() may take long: it removes the process from /proc
   if (::wait4(pid_, &status, WNOHANG, &usage) != pid_) return;
-  trial_.wall_s = now_s() - began_s_;
+  trial_.wall_s = ended_s - began_s_;
   trial_.user_s = seconds(usage.ru_utime);
   trial_.system_s = seconds(usage.ru_stime);
   trial_.peak_rss_bytes = static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
