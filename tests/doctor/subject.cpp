@@ -340,6 +340,16 @@ void* volatile g_deep = nullptr;
   }
 }
 
+// Ends while another thread of it runs.
+void ends_beside_a_thread() {
+  static std::atomic<bool> runs = false;
+  std::thread([] {
+    for (;;) runs = true;
+  }).detach();
+  while (!runs) {
+  }
+}
+
 }  // namespace
 
 int main(int count, char** words) {
@@ -363,7 +373,8 @@ int main(int count, char** words) {
                {"sizes", sizes},
                {"trampoline", [] { trampolines(false); }},
                {"framed_trampoline", [] { trampolines(true); }},
-               {"impossible", impossible}};
+               {"impossible", impossible},
+               {"ends_beside_a_thread", ends_beside_a_thread}};
   for (const auto& role : roles)
     if (count > 1 && role.name == words[1]) {
       role.play();
