@@ -47,11 +47,9 @@ struct Expected {
 const std::vector<Expected> kNotFlat{
     // Slots: the search for free slots walks the stripes and last users of all others.
     {EngineWorkload::kNeighbour, {4096, 32768}},
-    {EngineWorkload::kProducer, {512, 4096, 32768}},
+    {EngineWorkload::kProducer, {4096, 32768}},
     {EngineWorkload::kChurn, {16, 64, 512, 4096, 32768}},
-    // Blocks above 32 KiB: the line of the budget, written once for 2 MiB of a thread's change, and where another thread
-    // frees them, searches of chunks that others use.
-    {EngineWorkload::kOwn, {262144}},
+    // Blocks above 32 KiB: searches of chunks that others use.
     {EngineWorkload::kMany, {1048576}},
     {EngineWorkload::kNeighbour, {262144, 1048576}},
     {EngineWorkload::kProducer, {65536, 262144, 1048576}},
