@@ -115,10 +115,10 @@ TEST(Simulate, SomeRows_TableAndJson) {
   const Folder folder;
   const auto rows = [&] {
     const Ended ended = freehold(
-        {"simulate", "--workload", "own,producer", "--size", "64,1048576", "--cores", "1,4,8", "--json", folder / "s.json"});
+        {"simulate", "--workload", "own,producer", "--size", "64,32768", "--cores", "1,4,8", "--json", folder / "s.json"});
     EXPECT_TRUE(ended.exited_with(0)) << ended.err;
     EXPECT_EQ(ended.err, "");  // progress is for terminals
-    for (const char* word : {"MISSES", "LOCKS", "producer", "1048576", "flat", "grows"})
+    for (const char* word : {"MISSES", "LOCKS", "producer", "32768", "flat", "grows"})
       EXPECT_NE(ended.out.find(word), std::string::npos) << word << '\n' << ended.out;
     const json results = results_in(folder / "s.json");
     EXPECT_EQ(results.at("format"), "freehold-simulate");
