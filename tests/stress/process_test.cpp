@@ -242,15 +242,18 @@ TEST_F(Process_Stress, ComponentWritesWildly_ClientLivesAndPoolMendsItself) {
     }
     stop = true;
     for (std::thread& client : clients) client.join();
-    for (int i = 0; i < 100; ++i) {
+    // The last damage is seen by one of the supervisor's next looks, which come late where others have the CPUs.
+    const auto seen_by = std::chrono::steady_clock::now() + 1s;
+    for (int in_a_row = 0; in_a_row < 50;) {
       Future future;
       const auto accepted = [&] { return (future = pool.submit("echo x")).valid(); };
       for (const auto end = std::chrono::steady_clock::now() + 30s; !accepted() && std::chrono::steady_clock::now() < end;)
         std::this_thread::sleep_for(5ms);
       ASSERT_TRUE(future.valid()) << pool.error();
       ASSERT_TRUE(future.wait_for(30s)) << text(pool.stats());
-      const Result result = future.get();
-      EXPECT_TRUE(i < 50 || result.text() == "x") << i;  // the last damage may be seen late
+      const bool is_right = future.get().text() == "x";
+      ASSERT_TRUE(is_right || std::chrono::steady_clock::now() < seen_by);
+      in_a_row = is_right ? in_a_row + 1 : 0;
     }
     std::printf("%u writes, %llu good tasks, %llu bad ones, made anew %llu times\n", writes,
                 static_cast<unsigned long long>(good), static_cast<unsigned long long>(bad),
