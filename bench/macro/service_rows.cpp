@@ -13,6 +13,18 @@ namespace {
 
 constexpr double kMiB = 1 << 20;
 
+// The pages that hold a part of one of the blocks, which it sorts.
+double held_mib(Block* first, Block* last) {
+  std::sort(first, last, [](const Block& a, const Block& b) { return a.start < b.start; });
+  std::uintptr_t held = 0, next = 0;
+  for (; first != last; ++first) {
+    const auto from = reinterpret_cast<std::uintptr_t>(first->start), to = from + first->bytes - 1;
+    held += (to >> 12) + 1 - std::max(next, from >> 12);
+    next = (to >> 12) + 1;
+  }
+  return static_cast<double>(held) * 4096 / kMiB;
+}
+
 // ---- survivors of a spike -------------------------------------------------------------------------------------------
 
 struct Spike {
@@ -40,16 +52,7 @@ Figures survivors(const Spike& spike, double scale) {
       blocks[kept++] = blocks[j];
     }
   }
-  SharedTable<std::uintptr_t> pages(2 * kept + 1);
-  std::size_t n = 0;
-  for (std::size_t i = 0; i < kept; ++i) {
-    const auto from = reinterpret_cast<std::uintptr_t>(blocks[i].start), to = from + blocks[i].bytes - 1;
-    pages[n++] = from >> 12;
-    if (to >> 12 != from >> 12) pages[n++] = to >> 12;
-  }
-  std::sort(pages.begin(), pages.begin() + n);
-  const auto held = static_cast<double>(std::unique(pages.begin(), pages.begin() + n) - pages.begin());
-  return {{{"live_mib", static_cast<double>(live) / kMiB}, {"held_mib", held * 4096 / kMiB}}};
+  return {{{"live_mib", static_cast<double>(live) / kMiB}, {"held_mib", held_mib(blocks.begin(), blocks.begin() + kept)}}};
 }
 
 constexpr Spike kSpikes[] = {{0, 1}, {0, 1000}, {48, 1}, {1024, 1}};
@@ -87,16 +90,18 @@ Figures only_frees(double scale) {
 
 // ---- mixes that change ------------------------------------------------------------------------------------------------
 
-// Each phase has a mix of sizes and replaces the blocks of the one before at random; one in twenty stays for ever.
+// Each phase has a mix of sizes and replaces the blocks of the one before at random; one in twenty stays for ever. Figure:
+// the pages that hold one of these, in MiB.
 Figures phases(double scale) {
   struct Phase {
     unsigned low_log2, high_log2;
   };
   constexpr Phase kPhases[] = {{4, 6}, {6, 8}, {11, 13}, {8, 10}, {14, 16}, {5, 7}, {9, 11}};
   constexpr std::size_t kLiveBytes = 96u << 20;
-  SharedTable<Block> blocks(8u << 20);
+  SharedTable<Block> blocks(8u << 20), kept(1u << 20);
   Random random(2);
-  std::size_t end = 0;
+  std::size_t end = 0, stay = 0;
+  const auto end_or_keep = [&](Block& block) { random.below(20) != 0 ? release(block) : void(kept[stay++] = block); };
   for (const auto& [low, high] : kPhases) {
     const std::size_t old_count = std::exchange(end, 0), at = blocks.size() - old_count;
     std::shuffle(blocks.begin(), blocks.begin() + old_count, std::minstd_rand(1));
@@ -110,13 +115,12 @@ Figures phases(double scale) {
       }
       for (; dropped < old_count && (dropped_bytes < sum || sum >= wanted); ++dropped) {
         dropped_bytes += blocks[at + dropped].bytes;
-        if (random.below(20) != 0) release(blocks[at + dropped]);
+        end_or_keep(blocks[at + dropped]);
       }
     }
   }
-  for (std::size_t i = 0; i < end; ++i)
-    if (random.below(20) != 0) release(blocks[i]);
-  return {};
+  for (std::size_t i = 0; i < end; ++i) end_or_keep(blocks[i]);
+  return {{{"held_mib", held_mib(kept.begin(), kept.begin() + stay)}}};
 }
 
 // ---- long tails -------------------------------------------------------------------------------------------------------
