@@ -242,18 +242,20 @@ TEST_F(Process_Stress, ComponentWritesWildly_ClientLivesAndPoolMendsItself) {
     }
     stop = true;
     for (std::thread& client : clients) client.join();
-    // The last damage is seen by one of the supervisor's next looks, which come late where others have the CPUs.
-    const auto seen_by = std::chrono::steady_clock::now() + 1s;
-    for (int in_a_row = 0; in_a_row < 50;) {
+    // The supervisor looks for damage at every tick while there are tasks. Until the last damage was seen answers may be
+    // wrong, then none of a hundred.
+    const auto was_looked_at = std::chrono::steady_clock::now() + 500ms;
+    for (unsigned strictly = 0; strictly < 100;) {
       Future future;
       const auto accepted = [&] { return (future = pool.submit("echo x")).valid(); };
       for (const auto end = std::chrono::steady_clock::now() + 30s; !accepted() && std::chrono::steady_clock::now() < end;)
         std::this_thread::sleep_for(5ms);
       ASSERT_TRUE(future.valid()) << pool.error();
+      const bool is_strict = std::chrono::steady_clock::now() >= was_looked_at;
       ASSERT_TRUE(future.wait_for(30s)) << text(pool.stats());
-      const bool is_right = future.get().text() == "x";
-      ASSERT_TRUE(is_right || std::chrono::steady_clock::now() < seen_by);
-      in_a_row = is_right ? in_a_row + 1 : 0;
+      const Result result = future.get();
+      EXPECT_TRUE(!is_strict || result.text() == "x") << strictly;
+      strictly += is_strict ? 1 : 0;
     }
     std::printf("%u writes, %llu good tasks, %llu bad ones, made anew %llu times\n", writes,
                 static_cast<unsigned long long>(good), static_cast<unsigned long long>(bad),
