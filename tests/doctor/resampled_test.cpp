@@ -56,6 +56,17 @@ TEST(Resampled, OneOfTwoTrialsDisturbed_BothCount) {
   EXPECT_GE(made.verdict().fixes[0].gain.high, 0.95);
 }
 
+// As measured: eight trials, of which others disturbed some a little, and one stood still for a second without a trace.
+TEST(Resampled, TrialThatStoodStillBesideOthers_IsNoUndisturbedOne) {
+  Made made = Made(0.03, 8).takes(0, 1, 0.6).takes(3, 1, 0.2);
+  std::vector<Trial>& trials = made.experiment_.cells[3].trials;
+  for (const unsigned disturbed : {0U, 2U, 4U, 7U}) trials[disturbed].taken_s = 0.08 * trials[disturbed].wall_s * kCpus;
+  trials[3].wall_s = 1.3;
+  const Estimate gain = made.verdict().fixes[0].gain;
+  EXPECT_NEAR(gain.value, 3, 0.3);
+  EXPECT_GT(gain.low, 2.5);
+}
+
 // The machine is slower in some rounds than in others, for all cells alike.
 Made with_drifts(Made made, double drift, std::uint64_t seed) {
   std::mt19937_64 random(seed);

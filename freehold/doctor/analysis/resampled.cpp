@@ -2,6 +2,7 @@
 #include "freehold/doctor/analysis/resampled.hpp"
 
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <random>
@@ -12,6 +13,7 @@ namespace freehold::doctor {
 namespace {
 
 constexpr std::size_t kEnoughUndisturbed = 2;  // trials of a cell: the disturbed ones are left out
+constexpr double kStoodStill = 0.5;            // of the CPUs that a cell's trials usually want: others kept it from them
 constexpr double kLeastLeft = 0.02;            // of the time: a trial that had its CPUs for less says nothing exact
 constexpr double kLeastSpread = 0.01;
 constexpr double kUnknownSpread = 0.08;      // assumed where nothing was tried twice
@@ -65,14 +67,24 @@ double usual_spread_of(const Experiment& experiment, const std::vector<std::vect
   return deviations.empty() ? kUnknownSpread : std::max(kLeastSpread, kDeviations * median(deviations));
 }
 
+// Beside others a trial may stand still though none of its time is counted as theirs: it wants hardly any CPUs then.
 void leave_out_disturbed(const Setting& setting, std::vector<Trial>& trials) {
+  const auto wanted = [](const Trial& trial) { return (trial.cpu_s() + trial.taken_s) / trial.wall_s; };
+  std::vector<double> usual;
+  for (const Trial& trial : trials) usual.push_back(wanted(trial));
+  const bool are_others_there =
+      std::ranges::any_of(trials, [&](const Trial& t) { return taken_share(t, setting) > kDisturbed; });
+  const double least = are_others_there && trials.size() >= kEnoughForErrors ? kStoodStill * median(usual) : 0;
+  const auto disturbance = [&](const Trial& trial) {
+    return wanted(trial) < least ? HUGE_VAL : taken_share(trial, setting);
+  };
   std::vector<Trial> quiet;
-  for (const Trial& trial : trials)
-    if (taken_share(trial, setting) <= kDisturbed) quiet.push_back(trial);
+  std::ranges::copy_if(trials, std::back_inserter(quiet),
+                       [&](const Trial& trial) { return disturbance(trial) <= kDisturbed; });
   if (quiet.size() >= kEnoughUndisturbed) {
     trials = std::move(quiet);
   } else if (trials.size() >= 2 * kEnoughUndisturbed) {  // of a machine that is never quiet, its quieter moments
-    std::ranges::stable_sort(trials, {}, [&](const Trial& trial) { return taken_share(trial, setting); });
+    std::ranges::stable_sort(trials, {}, disturbance);
     trials.resize((trials.size() + 1) / 2);
   }
 }
