@@ -11,6 +11,7 @@
 #include "freehold/alloc/size_classes.hpp"
 #include "freehold/alloc/span.hpp"
 #include "freehold/os/pages.hpp"
+#include "freehold/os/rseq.hpp"
 #include "freehold/slots/word_pool.hpp"
 
 namespace freehold::alloc {
@@ -55,6 +56,9 @@ struct NativeConfig {
   // MiB with one quarter, 224,000 with two, 69,000 with three (65,000 without a limit).
   static constexpr std::int64_t kCeilingQuarters = 3;
   static constexpr std::int64_t kLeastKeptBytes = std::int64_t{256} << 10;
+
+  // The memory node of the calling thread's CPU: memory that its threads used is looked for first.
+  [[nodiscard]] static unsigned node() noexcept { return os::current_node(); }
 
   // Thread caches.
   static constexpr std::size_t kBinBytes = 64 * 1024;  // a bin's slots at most, but for kMinSlots

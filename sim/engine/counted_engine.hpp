@@ -55,9 +55,13 @@ struct StandingClock {
   static std::uint64_t now() noexcept { return 1; }
 };
 
+struct CountedConfig : alloc::NativeConfig {
+  [[nodiscard]] static unsigned node() noexcept { return coherent::node(); }
+};
+
 class CountedEngine {
  public:
-  using Core = alloc::Core<EngineAtomics, alloc::NativeConfig, CountedPages, StandingClock>;
+  using Core = alloc::Core<EngineAtomics, CountedConfig, CountedPages, StandingClock>;
   using Cache = Core::Cache;
   using Classes = alloc::NativeConfig::Classes;
 
