@@ -9,9 +9,9 @@ import byhand
 from cases import harness
 
 
-def words_for(case, program, budget_s):
+def words_for(case, program, budget_s, keep_priority):
     """The doctor's arguments, as docs/doctor.md says that they should be."""
-    words = ["--budget", f"{budget_s}s"]
+    words = ["--budget", f"{budget_s}s", *(["--keep-priority"] if keep_priority else [])]
     if case.asks_memory:
         return [*words, "--memory", "--", *program, *case.arguments]
     if case.variable:
@@ -51,14 +51,14 @@ def judge(case, verdict, is_borne=False):
     return ("undecided" if term == "undecided" and not in_vain else "wrong"), in_vain
 
 
-def ask(case, doctor, program, budget_s):
+def ask(case, doctor, program, budget_s, keep_priority=False):
     """One entry of the results."""
     entry = {"case": case.name, "load": round(os.getloadavg()[0], 1), "language": case.language, "truth": case.truth, "right": [c.term for c in case.right], "budget_s": budget_s}
     speedup = speedup_by_hand(case, program)
     entry["speedup_by_hand"] = speedup and round(speedup, 2)
     entry["borne"] = speedup is not None and speedup >= BORNE_FROM
     started = time.monotonic()
-    full, told = harness.ask(doctor, words_for(case, program, budget_s), 6 * budget_s + 60, cpus=case.quota,
+    full, told = harness.ask(doctor, words_for(case, program, budget_s, keep_priority), 6 * budget_s + 60, cpus=case.quota,
                              environment={**os.environ, **case.fixed_environment})
     entry["seconds"] = round(time.monotonic() - started, 1)
     if not full:

@@ -2,12 +2,15 @@
 """Gains that the doctor predicts for real programs, beside gains that are measured without it. `run.py --gains`.
 
 The treatment that it advises, or Freehold where it advises none, is measured in turns with the program as it is. Both have real-time
-priority where that is permitted, as the doctor's own runs have beside others.
+priority where that is permitted, as the doctor's own runs have beside others; with --keep-priority neither has. All answers and
+ratios go to a file after each program, so that an interrupted run loses one.
 """
 
 import fnmatch
 import json
 import os
+import platform
+import re
 import shutil
 import statistics
 import subprocess
@@ -17,6 +20,7 @@ from pathlib import Path
 
 import cases
 import matrix
+from cases import harness
 
 BENCH = cases.ROOT / "bench" / "inputs"
 REAL = cases.ROOT / "tests" / "real" / "inputs"
@@ -57,84 +61,133 @@ def go_before_others():
         pass
 
 
-def run_once(words, environment):
+def run_once(words, environment, prepare):
     start = time.monotonic()
     ended = subprocess.run(words, env={**os.environ, **environment}, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                           preexec_fn=go_before_others, check=False, timeout=MOST_SECONDS)
+                           preexec_fn=prepare, check=False, timeout=MOST_SECONDS)
     if ended.returncode:
         raise cases.CaseError(f"{words[0]} ended with {ended.returncode}")
     return time.monotonic() - start
 
 
-def measured_gain(words, variant):
+def measured_ratios(words, variant, prepare):
     """Ratios of neighbouring runs, ascending: as it is, treated, treated, as it is, and so on."""
     treated = {**variant["environment"], **({"LD_PRELOAD": ":".join(variant["preload"])} if variant["preload"] else {})}
     times = {False: [], True: []}
     for turn in range(-1, ROUNDS):
         for is_treated in ((False, True), (True, False))[turn % 2]:
-            taken = run_once(words, treated if is_treated else {})
+            taken = run_once(words, treated if is_treated else {}, prepare)
             if turn >= 0:
                 times[is_treated].append(taken)
     return sorted(plain / other for plain, other in zip(times[False], times[True]))
 
 
-def ask(name, words, build, budget_s, reports):
-    """None: no treatment was timed within the budget."""
-    report = reports / f"gain-{name}.json"
-    ended = subprocess.run([build / "bin" / "freehold", "doctor", "--budget", f"{budget_s:g}s", "--json", report, "--", *words], check=False,
-                           stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    if ended.returncode not in (0, 1):
-        raise cases.CaseError(f"{name}: {ended.stderr.strip().splitlines()[-1:]}")
-    full = json.loads(report.read_text())
-    variants = full["experiment"]["variants"]
-    fixes = [fix for fix in full["fixes"] if fix["gain"] and not fix["failed"]]
-    best = next((fix for fix in fixes if fix["best"]), None) \
-        or next((fix for fix in fixes if variants[fix["variant"]]["treatment"] == "freehold"), None)
-    if best is None:
-        return None
-    ratios = measured_gain(words, variants[best["variant"]])
-    gain = best["gain"]
-    middle = statistics.median(ratios)
-    return {"program": name, "verdict": full["verdict"]["cause"], "treatment": best["text"], "advised": best["best"], "load": round(os.getloadavg()[0]),
-            "predicted": [gain["low"], gain["value"], gain["high"]], "measured": [ratios[1], middle, ratios[-2]], "inside": gain["low"] <= middle <= gain["high"]}
+def predicted_fix(report):
+    """The treatment that the report advises, else Freehold; None: neither was timed within the budget."""
+    fixes = [fix for fix in report["fixes"] if fix["gain"] and not fix["failed"]]
+    variants = report["experiment"]["variants"]
+    return next((fix for fix in fixes if fix["best"]), None) or next((fix for fix in fixes if variants[fix["variant"]]["treatment"] == "freehold"), None)
+
+
+def limits(ratios):
+    """The least and the greatest of ascending ratios; without the outermost two where three or more are left."""
+    kept = ratios[1:-1] if len(ratios) >= 5 else ratios
+    return kept[0], kept[-1]
+
+
+def compared(fix, ratios):
+    """The part of an entry that says what was predicted, what was measured, and whether the one is within the limits of the other."""
+    gain, middle, (least, most) = fix["gain"], statistics.median(ratios), limits(ratios)
+    return {"treatment": fix["text"], "advised": fix["best"], "predicted": [gain["low"], gain["value"], gain["high"]],
+            "measured": [least, middle, most], "ratios": ratios, "inside": gain["low"] <= middle <= gain["high"]}
+
+
+def ask(name, words, asked):
+    """One entry of the results."""
+    keep = ["--keep-priority"] if asked.keep_priority else []
+    entry = {"program": name, "load": round(os.getloadavg()[0])}
+    report, told = harness.ask(asked.build / "bin" / "freehold", ["--budget", f"{asked.budget:g}s", *keep, "--", *words], 6 * asked.budget + 60,
+                               keep=asked.programs / f"gain-{name}")
+    if not report:
+        return {**entry, "verdict": "failed", "left_out": " ".join(told.split())[-200:]}
+    entry["verdict"] = report["verdict"]["cause"]
+    fix = predicted_fix(report)
+    if fix is None:
+        return {**entry, "left_out": f"no treatment was timed within {asked.budget:g} s"}
+    try:
+        ratios = measured_ratios(words, report["experiment"]["variants"][fix["variant"]], None if asked.keep_priority else go_before_others)
+    except (cases.CaseError, subprocess.TimeoutExpired) as problem:
+        return {**entry, "left_out": str(problem)}
+    return {**entry, **compared(fix, ratios)}
 
 
 def sentence(entries):
-    inside = sum(entry["inside"] for entry in entries)
-    return f"{inside} of {len(entries)} measured gains lie within the predicted limits."
+    told = [entry for entry in entries if "left_out" not in entry]
+    silent = [entry["program"] for entry in entries if "left_out" in entry]
+    return f"{sum(entry['inside'] for entry in told)} of {len(told)} measured gains lie within the predicted limits" + \
+        (f"; without both: {', '.join(silent)}." if silent else ".")
 
 
-def as_markdown(command, entries):
+def row(entry):
+    begin = f"| {entry['program']} | {entry['verdict']} |"
+    if "left_out" in entry:
+        return f"{begin} {entry['left_out'].replace('|', '/')} | | | | {entry['load']} |"
+    low, value, high = entry["predicted"]
+    least, middle, most = entry["measured"]
+    return (f"{begin} {entry['treatment']}{', advised' if entry['advised'] else ''} | {value:.2f} ({low:.2f} to {high:.2f}) "
+            f"| {middle:.2f} ({least:.2f} to {most:.2f}) | {'inside' if entry['inside'] else '**outside**'} | {entry['load']} |")
+
+
+def as_markdown(command, results):
     begin, end = matrix.marks("gains")
+    return "\n".join([begin, f"Written by `{command}` from runs of {results['date']} on {results['machine']}; the load is that before each question. A gain above 1 "
+                      f"is faster. Behind a predicted one are its limits, behind a measured one the ratios of {ROUNDS} pairs without the least and the greatest.",
+                      "", "| program | verdict | treatment | predicted | measured | | load |", "|---" * 7 + "|", *map(row, results["entries"]), "",
+                      sentence(results["entries"]), end]) + "\n"
 
-    def row(entry):
-        low, value, high = entry["predicted"]
-        least, middle, most = entry["measured"]
-        return (f"| {entry['program']} | {entry['verdict']} | {entry['treatment']}{', advised' if entry['advised'] else ''} | {value:.2f} ({low:.2f} to {high:.2f}) "
-                f"| {middle:.2f} ({least:.2f} to {most:.2f}) | {'inside' if entry['inside'] else '**outside**'} | {entry['load']} |")
 
-    return "\n".join([begin, f"Written by `{command}`. A gain above 1 is faster. Behind a predicted one are its limits, behind a measured one the ratios of {ROUNDS} "
-                      "pairs without the least and the greatest.", "", "| program | verdict | treatment | predicted | measured | | load |", "|---" * 7 + "|",
-                      *map(row, entries), "", sentence(entries), end]) + "\n"
+def machine():
+    """What the timings depend on, in words; no name of the host."""
+    info = Path("/proc/cpuinfo")
+    model = re.search(r"^model name\s*: (.+)$", info.read_text() if info.exists() else "", re.MULTILINE)
+    release = ".".join(platform.release().split(".")[:2])
+    return f"{model[1].strip() if model else platform.machine()}, {len(os.sched_getaffinity(0))} CPUs, {platform.system()} {release}, {' '.join(platform.libc_ver())}"
+
+
+def stored_entries(asked):
+    """Of an earlier run with the same budget, for --resume and --rewrite."""
+    if not asked.results.exists():
+        return []
+    stored = json.loads(asked.results.read_text())
+    if stored["budget_s"] != asked.budget:
+        raise cases.CaseError(f"{asked.results} was made with a budget of {stored['budget_s']:g} s; use the same, or another file with --results")
+    return stored["entries"]
+
+
+def ask_all(asked):
+    entries = stored_entries(asked) if asked.resume else []
+    done = {entry["program"] for entry in entries}
+    asked.programs.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="freehold-gains-") as name:
+        chosen = {program: words for program, words in programs(asked.build, Path(name)).items()
+                  if any(fnmatch.fnmatchcase(program, pattern) for pattern in (asked.only or "*").split(","))}
+        for place, (program, words) in enumerate(chosen.items(), 1):
+            if program in done:
+                continue
+            entries.append(ask(program, words, asked))
+            matrix.write_json(asked.results, {"schema": "freehold-gains/1", "date": time.strftime("%Y-%m-%d"), "machine": machine(), "budget_s": asked.budget,
+                                              "rounds": ROUNDS, "entries": entries})
+            print(f"[{place}/{len(chosen)}] {row(entries[-1])}", flush=True)
 
 
 def compare(asked):
-    entries = []
-    asked.programs.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="freehold-gains-") as name:
-        folder = Path(name)
-        for program, words in programs(asked.build, folder).items():
-            if not any(fnmatch.fnmatchcase(program, pattern) for pattern in (asked.only or "*").split(",")):
-                continue
-            entry = ask(program, words, asked.build, asked.budget, asked.programs)
-            if entry is None:
-                print(f"left out: {program}: no treatment was timed within {asked.budget:g} s", flush=True)
-                continue
-            entries.append(entry)
-            print(json.dumps(entry), flush=True)
-    print(sentence(entries))
+    if not asked.rewrite:
+        ask_all(asked)
+    if not stored_entries(asked):
+        raise cases.CaseError(f"{asked.results} has no answers; ask without --rewrite, or about other programs")
+    results = json.loads(asked.results.read_text())
+    print(sentence(results["entries"]))
     if asked.markdown:
         only = [f"--only {asked.only}"] if asked.only else []
-        section = as_markdown(" ".join(["script/doctor_blind --gains", f"--budget {asked.budget:g}", *only]), entries)
-        asked.markdown.write_text(matrix.put_into(asked.markdown.read_text(), "gains", section))
+        matrix.write_section(asked.markdown, "gains", as_markdown(" ".join(["script/doctor_blind --gains", f"--budget {asked.budget:g}", *only]), results))
     return 0

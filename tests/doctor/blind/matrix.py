@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The results as a confusion matrix: for a terminal, as JSON and as the Markdown of docs/doctor-blind.md."""
 
+import json
 from collections import Counter
 
 BORNE = "none: this machine bears it"
@@ -104,3 +105,16 @@ def put_into(page, kind, section):
         return page.rstrip("\n") + f"\n\n## {kind.capitalize()} cases\n\n" + section
     before, rest = page.split(begin, 1)
     return before + section.rstrip("\n") + rest.split(end, 1)[1]
+
+
+def write_section(file, kind, section):
+    """Into the page, between its marks; a new page is the section alone."""
+    file.write_text(put_into(file.read_text(), kind, section) if file.exists() else section)
+
+
+def write_json(file, document):
+    """Put in place at once, so that whoever is interrupted leaves the former file or the new one."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    beside = file.with_suffix(".new")
+    beside.write_text(json.dumps(document, indent=1) + "\n")
+    beside.replace(file)

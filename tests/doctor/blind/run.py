@@ -18,6 +18,8 @@ import matrix
 from cases import harness
 
 ROOT = Path(__file__).resolve().parents[3]
+PAGES = {"blind": ROOT / "docs" / "doctor-blind.md", "public": ROOT / "docs" / "doctor-public.md", "gains": ROOT / "docs" / "doctor-checked.md"}
+PAGE = Path("the page of the kind")  # where --markdown names no file
 CONDITIONS = {"quiet": 0, "busy": 2}  # processes beside that do nothing but compute
 
 
@@ -58,16 +60,22 @@ def parse_arguments(words):
     beside.add_argument("--conditions", type=conditions, metavar="LIST", help="quiet,busy: all cases under each; busy is two neighbours. "
                         "Results go to a file for each: results-busy.json")
     parser.add_argument("--jobs", type=number(int, 1, 2), default=1, metavar="1", help="cases at the same time: only 1, as they would disturb each other")
-    parser.add_argument("--results", type=Path, default=None, metavar="FILE", help="JSON of all answers [BUILD/blind/results.json]")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the section there; into docs/doctor-blind.md, or docs/doctor-public.md: between its marks")
+    parser.add_argument("--results", type=Path, default=None, metavar="FILE", help="JSON of all answers [BUILD/blind/results.json, public.json or gains.json]")
+    parser.add_argument("--markdown", type=Path, nargs="?", const=PAGE, metavar="FILE", help="write the section there, between its marks [docs/doctor-blind.md, "
+                        "doctor-public.md, or doctor-checked.md for --gains]")
     parser.add_argument("--resume", action="store_true", help="keep what the results file has, ask about the rest")
+    parser.add_argument("--rewrite", action="store_true", help="ask nothing: write the section from the results files")
+    parser.add_argument("--keep-priority", action="store_true", help="as the doctor's own option: for a try on a machine that others need")
     parser.add_argument("--gate", action="store_true", help="exit 1 if a verdict is wrong, or if there is none at all")
     parser.add_argument("--list", action="store_true", help="name the cases, ask nothing")
     parser.add_argument("--by-hand", action="store_true", help="no doctor: time each case with one and two threads and with other mallocs")
     parser.add_argument("--times", type=number(int, 1), default=3, metavar="N", help="runs of each for --by-hand [3]")
     asked = parser.parse_args(words)
     asked.programs = asked.programs or asked.build / "blind"
-    asked.results = asked.results or asked.programs / ("public.json" if asked.public else "results.json")
+    asked.kind = "gains" if asked.gains else "public" if asked.public else "blind"
+    asked.results = asked.results or asked.programs / ("results.json" if asked.kind == "blind" else f"{asked.kind}.json")
+    if asked.rewrite or asked.markdown == PAGE:
+        asked.markdown = PAGES[asked.kind] if asked.markdown in (None, PAGE) else asked.markdown
     return asked
 
 
@@ -86,12 +94,9 @@ def kept_results(asked, results, settings):
 
 
 def store(results, settings, entries):
-    """Written anew after each case and put in place at once, so that an interrupted run loses one case."""
-    results.parent.mkdir(parents=True, exist_ok=True)
-    beside = results.with_suffix(".new")
-    beside.write_text(json.dumps({"schema": "freehold-blind/1", "settings": settings, "counts": matrix.count(entries),
-                                  "confusion": matrix.confusion(entries), "entries": entries}, indent=1) + "\n")
-    beside.replace(results)
+    """After each case, so that an interrupted run loses one."""
+    matrix.write_json(results, {"schema": "freehold-blind/1", "settings": settings, "counts": matrix.count(entries),
+                                "confusion": matrix.confusion(entries), "entries": entries})
 
 
 def runnable(chosen):
@@ -110,7 +115,7 @@ def ask_all(asked, results, chosen, settings):
     with harness.neighbours(settings["neighbours"]):
         for case in chosen:
             if case.name not in done:
-                entry = asking.ask(case, asked.build / "bin" / "freehold", cases.build(case, asked.programs), asked.budget)
+                entry = asking.ask(case, asked.build / "bin" / "freehold", cases.build(case, asked.programs), asked.budget, asked.keep_priority)
                 entries.append(entry)
                 store(results, settings, entries)
                 print(f"{entry['judgement']:9}  {case.name}: {entry['verdict']} ({case.truth}), {entry['seconds']} s"
@@ -127,11 +132,10 @@ def report(asked, chosen, parts):
     if asked.markdown:
         only = [f"--only {asked.only}"] if asked.only else []
         beside = f"--conditions {','.join(asked.conditions)}" if asked.conditions else f"--neighbours {asked.neighbours}"
-        kind, public = ("public", ["--public"]) if asked.public else ("blind", [])
+        public = ["--public"] if asked.public else []
         stories = {case.name: case.story for case in chosen} if asked.public else None
-        section = matrix.as_markdown(kind, " ".join(["script/doctor_blind", *public, f"--budget {asked.budget:g}", beside, *only]), parts, stories)
-        exists = asked.markdown.exists()
-        asked.markdown.write_text(matrix.put_into(asked.markdown.read_text(), kind, section) if exists else section)
+        section = matrix.as_markdown(asked.kind, " ".join(["script/doctor_blind", *public, f"--budget {asked.budget:g}", beside, *only]), parts, stories)
+        matrix.write_section(asked.markdown, asked.kind, section)
     counts = matrix.count([entry for entries, _ in parts for entry in entries])
     # A case that did not end in time, on a machine that others keep busy, is no wrong verdict; nothing but such is no trial.
     return 1 if asked.gate and (counts["wrong"] or counts["in_vain"] or counts["failed"] == counts["cases"]) else 0
