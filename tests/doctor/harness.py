@@ -19,8 +19,9 @@ class NoControlGroup(OSError):
 
 @contextlib.contextmanager
 def neighbours(count):
-    """Processes that keep a CPU busy each."""
-    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
+    """Processes that keep a CPU busy each. They also end by themselves within a second if this process was killed."""
+    spin = "import os, sys\nwhile os.getppid() == int(sys.argv[1]): sum(range(100_000))"
+    busy = [subprocess.Popen([sys.executable, "-c", spin, str(os.getpid())]) for _ in range(count)]
     try:
         yield
     finally:
@@ -81,6 +82,10 @@ def ask(doctor, words, timeout_s, keep=None, cpus=None, environment=None):
             process.terminate()  # the doctor ends what it started
             process.communicate()
             return None, f"it did not end within {timeout_s:.0f} s"
+        except BaseException:  # Ctrl-C, or a signal that ends this process
+            process.terminate()
+            process.communicate()
+            raise
         if process.returncode not in (0, 1) or not result.is_file():
             return None, f"exit code {process.returncode}: {printed.strip()[-500:]}"
         text = result.read_text()

@@ -6,7 +6,9 @@ The programs were written from docs/doctor.md alone; what counts as right stands
 """
 
 import argparse
+import fnmatch
 import json
+import signal
 import sys
 from pathlib import Path
 
@@ -64,6 +66,7 @@ def parse_arguments(words):
     parser.add_argument("--markdown", type=Path, nargs="?", const=PAGE, metavar="FILE", help="write the section there, between its marks [docs/doctor-blind.md, "
                         "doctor-public.md, or doctor-checked.md for --gains]")
     parser.add_argument("--resume", action="store_true", help="keep what the results file has, ask about the rest")
+    parser.add_argument("--again", metavar="PATTERN", help="with --resume: cases by name that are asked once more")
     parser.add_argument("--rewrite", action="store_true", help="ask nothing: write the section from the results files")
     parser.add_argument("--keep-priority", action="store_true", help="as the doctor's own option: for a try on a machine that others need")
     parser.add_argument("--gate", action="store_true", help="exit 1 if a verdict is wrong, or if there is none at all")
@@ -79,18 +82,32 @@ def parse_arguments(words):
     return asked
 
 
-def kept_results(asked, results, settings):
+def read_results(results):
+    try:
+        stored = json.loads(results.read_text())
+        return stored["settings"], stored["entries"]
+    except FileNotFoundError:
+        raise cases.CaseError(f"{results} does not exist; ask first, without --rewrite") from None
+    except (ValueError, KeyError, TypeError):
+        raise cases.CaseError(f"{results} does not hold results; remove it, or name another with --results") from None
+
+
+def is_asked_anew(asked, entry, heads):
+    """No answer counts for a head that says something else since; nor one that failed, or that --again names."""
+    case = heads.get(entry["case"])
+    changed = case is not None and (entry["truth"], entry["right"]) != (case.truth, [condition.term for condition in case.right])
+    return changed or entry["judgement"] == "failed" or any(fnmatch.fnmatchcase(entry["case"], pattern) for pattern in (asked.again or "").split(","))
+
+
+def kept_results(asked, results, chosen, settings):
     """Answers of an earlier run; only such that were asked in the same way."""
     if not asked.resume or not results.exists():
         return []
-    try:
-        stored = json.loads(results.read_text())
-        earlier, entries = stored["settings"], stored["entries"]
-    except (ValueError, KeyError, TypeError):
-        raise cases.CaseError(f"{results} does not hold results; remove it, or name another with --results") from None
+    earlier, entries = read_results(results)
     if earlier != settings:
         raise cases.CaseError(f"{results} was made with other settings ({earlier}); use the same, or another file with --results")
-    return [entry for entry in entries if entry["judgement"] != "failed"]
+    heads = {case.name: case for case in chosen}
+    return [entry for entry in entries if not is_asked_anew(asked, entry, heads)]
 
 
 def store(results, settings, entries):
@@ -110,19 +127,33 @@ def runnable(chosen):
 
 
 def ask_all(asked, results, chosen, settings):
-    entries = kept_results(asked, results, settings)
+    entries = kept_results(asked, results, chosen, settings)
     done = {entry["case"] for entry in entries}
+    open_cases = [case for case in chosen if case.name not in done]
     with harness.neighbours(settings["neighbours"]):
-        for case in chosen:
-            if case.name not in done:
-                entry = asking.ask(case, asked.build / "bin" / "freehold", cases.build(case, asked.programs), asked.budget, asked.keep_priority)
-                entries.append(entry)
-                store(results, settings, entries)
-                print(f"{entry['judgement']:9}  {case.name}: {entry['verdict']} ({case.truth}), {entry['seconds']} s"
-                      + ("; this machine bears it" if entry["borne"] else "")
-                      + ("; the allocator blamed in vain" if entry["in_vain"] else ""), flush=True)
+        for place, case in enumerate(open_cases, len(chosen) - len(open_cases) + 1):
+            entry = asking.ask(case, asked.build / "bin" / "freehold", cases.build(case, asked.programs), asked.budget, asked.keep_priority)
+            entries.append(entry)
+            store(results, settings, entries)
+            print(f"[{place}/{len(chosen)}] {entry['judgement']:9}  {case.name}: {entry['verdict']} ({case.truth}), {entry['seconds']} s"
+                  + ("; this machine bears it" if entry["borne"] else "")
+                  + ("; the allocator blamed in vain" if entry["in_vain"] else ""), flush=True)
+    return of_chosen(entries, chosen)
+
+
+def of_chosen(entries, chosen):
     names = {case.name for case in chosen}
     return [entry for entry in entries if entry["case"] in names]
+
+
+def stored_parts(files, chosen):
+    """What earlier runs left in their files, for --rewrite; says how many cases are missing."""
+    for results in files:
+        settings, entries = read_results(results)
+        entries = of_chosen(entries, chosen)
+        if len(entries) < len(chosen):
+            print(f"{results.name}: {len(entries)} of {len(chosen)} cases were asked; --resume asks about the rest", file=sys.stderr)
+        yield entries, settings
 
 
 def report(asked, chosen, parts):
@@ -134,7 +165,7 @@ def report(asked, chosen, parts):
         beside = f"--conditions {','.join(asked.conditions)}" if asked.conditions else f"--neighbours {asked.neighbours}"
         public = ["--public"] if asked.public else []
         stories = {case.name: case.story for case in chosen} if asked.public else None
-        section = matrix.as_markdown(asked.kind, " ".join(["script/doctor_blind", *public, f"--budget {asked.budget:g}", beside, *only]), parts, stories)
+        section = matrix.as_markdown(asked.kind, " ".join(["script/doctor_blind", *public, f"--budget {parts[0][1]['budget_s']:g}", beside, *only]), parts, stories)
         matrix.write_section(asked.markdown, asked.kind, section)
     counts = matrix.count([entry for entries, _ in parts for entry in entries])
     # A case that did not end in time, on a machine that others keep busy, is no wrong verdict; nothing but such is no trial.
@@ -143,6 +174,7 @@ def report(asked, chosen, parts):
 
 def main(words):
     asked = parse_arguments(words)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: the doctor and the neighbours are ended
     try:
         if asked.gains:
             return gains.compare(asked)
@@ -151,6 +183,9 @@ def main(words):
             for case in chosen:
                 print(f"{case.name:32} {case.language:7} {case.truth}")
             return 0
+        files = [asked.results] if not asked.conditions else [asked.results.with_stem(f"{asked.results.stem}-{name}") for name in asked.conditions]
+        if asked.rewrite:
+            return report(asked, chosen, list(stored_parts(files, chosen)))
         if not asked.by_hand and not (asked.build / "bin" / "freehold").exists():
             raise cases.CaseError(f"{asked.build}/bin/freehold does not exist; build it, or name the folder with --build")
         chosen = list(runnable(chosen))
@@ -160,11 +195,9 @@ def main(words):
             return 0
         for case in chosen:
             cases.build(case, asked.programs)  # all before the first is asked, so that no compiler runs beside it later
-        beside = {asked.results: asked.neighbours}
-        if asked.conditions:
-            beside = {asked.results.with_stem(f"{asked.results.stem}-{name}"): CONDITIONS[name] for name in asked.conditions}
-        every = {results: {"budget_s": asked.budget, "neighbours": neighbours} for results, neighbours in beside.items()}
-        return report(asked, chosen, [(ask_all(asked, results, chosen, settings), settings) for results, settings in every.items()])
+        beside = [CONDITIONS[name] for name in asked.conditions] if asked.conditions else [asked.neighbours]
+        parts = [(results, {"budget_s": asked.budget, "neighbours": neighbours}) for results, neighbours in zip(files, beside)]
+        return report(asked, chosen, [(ask_all(asked, results, chosen, settings), settings) for results, settings in parts])
     except (cases.CaseError, OSError) as problem:
         print(f"doctor_blind: {problem}", file=sys.stderr)
         return 2
