@@ -11,6 +11,7 @@ A head is a comment with lines `Case NAME: arguments`, each followed by indented
     Quota: CPUs that a control group allows the doctor and the program
     Unsaid: expression that the headline must not match
     Seen:  what was measured by hand, without the doctor
+    Corrected, Mended: the day after an answer on which the head was changed, or the program, and what was measured by hand
     Ask:   `memory`: the question is that of `doctor --memory`, and the terms are its causes (docs/memory.md)
 
 `undecided` is never wrong. `none` counts as right where this machine bears the cause: asking.py times the program by hand first. {n} among the arguments makes the doctor sweep --threads 1,2, otherwise it sweeps the CPUs.
@@ -39,7 +40,7 @@ ACCEPTABLE = set(CAUSES) - {"mixed"} | {"mixed+", "mixed-"}
 MEMORY_CAUSES = ("leak", "live-data", "one-block", "rounding", "arenas", "caches", "free-pages", "holes", "mappings", "stacks", "files",
                  "shared-memory", "page-tables", "mixed", "little", "undecided")
 MEMORY_BLAMING = ("rounding", "arenas", "caches", "free-pages", "holes")
-KEYS = ("Truth", "Right", "Env", "Build", "Quota", "Unsaid", "Seen", "Ask")
+KEYS = ("Truth", "Right", "Env", "Build", "Quota", "Unsaid", "Seen", "Ask", "Corrected", "Mended")
 
 
 class CaseError(Exception):
@@ -66,6 +67,7 @@ class Case:
     quota: float | None = None
     unsaid: str | None = None
     seen: str = ""
+    changed: str = ""
     asks_memory: bool = False
 
     @property
@@ -87,10 +89,11 @@ class Case:
 
     @property
     def story(self):
-        """What the head says under `Why:`, and the thread that it comes from, as `owner/name/issues/number`; both empty where there is none."""
+        """What the head says under `Why:`, and the thread that it comes from, as `owner/name/issues/number`, both empty where there is none;
+        and what was changed."""
         head = " ".join(line[2:].strip() for line in itertools.takewhile(lambda line: line.startswith("//"), self.source.read_text().splitlines()))
         match = re.search(r"Why: +(.*?) *github\.com/(\S+/\d+)", head)
-        return match.groups() if match else ("", "")
+        return (*(match.groups() if match else ("", "")), self.changed)
 
 
 def parse_condition(text, where):
@@ -98,6 +101,13 @@ def parse_condition(text, where):
     if not match or match[1] not in ACCEPTABLE | set(MEMORY_CAUSES):
         raise CaseError(f"{where}: '{text}' is no term of a verdict")
     return Condition(match[1], float(match[2]) if match[2] else None)
+
+
+def change_of(entries):
+    """What was changed after an answer, and when; such a case says less of the doctor."""
+    told = [f"{what} after measurement by hand on {entries[key].split(':')[0]}"
+            for key, what in (("Corrected", "head corrected"), ("Mended", "program mended")) if key in entries]
+    return ", ".join(told)
 
 
 def parse_case(source, name, arguments, entries):
@@ -110,7 +120,7 @@ def parse_case(source, name, arguments, entries):
     return Case(name, source, tuple(arguments.split()), entries["Truth"],
                 tuple(parse_condition(text, where) for text in entries["Right"].split()),
                 dict(pair.split("=", 1) for pair in entries.get("Env", "").split()), tuple(entries.get("Build", "").split()),
-                float(entries["Quota"]) if "Quota" in entries else None, entries.get("Unsaid"), entries.get("Seen", ""), entries.get("Ask") == "memory")
+                float(entries["Quota"]) if "Quota" in entries else None, entries.get("Unsaid"), entries.get("Seen", ""), change_of(entries), entries.get("Ask") == "memory")
 
 
 def read_head(source):

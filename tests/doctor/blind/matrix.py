@@ -39,7 +39,15 @@ def sentence(entries):
     counts = count(entries)
     return ", ".join(f"{share(counts[name], counts['cases'])} {name}" for name in JUDGEMENTS if name != "failed" or counts[name]) + \
         f" of {counts['cases']} cases; the allocator blamed in vain: {counts['in_vain']}; " \
-        f"as the one word named: {counts['as_named']} of {counts['cases']}"
+        f"as the one word named: {counts['as_named']} of {counts['cases']}" + without_changed(entries)
+
+
+def without_changed(entries):
+    """A head that was changed after an answer, or its program, says less of the doctor: the count without these."""
+    rest = [entry for entry in entries if not entry.get("changed")]
+    counts = count(rest)
+    return "" if len(rest) == len(entries) else f"; without the {len(entries) - len(rest)} that were changed after an answer: " \
+        f"{counts['right']} right of {counts['cases']}, as the one word named {counts['as_named']}"
 
 
 def rows_of(entries):
@@ -71,7 +79,7 @@ def part_of(entries, settings):
 
 def rows_of_cases(parts, stories):
     """A row for each case that was rebuilt from a thread: what people found there, and the answer under each condition, with
-    the load. `parts`: (entries, settings) for each condition. `stories`: {case: (found, thread)}."""
+    the load. `parts`: (entries, settings) for each condition. `stories`: {case: (found, thread, what was changed)}."""
 
     def answer(entry):
         text = entry["verdict"] if entry["judgement"] in ("right", "undecided") else f"**{entry['verdict']}**"
@@ -83,8 +91,8 @@ def rows_of_cases(parts, stories):
             answers.setdefault((entry["case"], entry["truth"]), []).append(answer(entry))
     lines = ["| case | rebuilt from | what people found, and how | as one word |" + " the doctor | load |" * len(parts), "|---" * (4 + 2 * len(parts)) + "|"]
     for (case, truth), told in sorted(answers.items()):
-        found, thread = stories[case]
-        lines.append(f"| `{case}` | [{thread}](https://github.com/{thread}) | {found} | {truth} | {' | '.join(told)} |")
+        found, thread, changed = stories[case]
+        lines.append(f"| `{case}` | [{thread}](https://github.com/{thread}) | {found} | {truth}{f' ({changed})' if changed else ''} | {' | '.join(told)} |")
     return ["", *lines]
 
 

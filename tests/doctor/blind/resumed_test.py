@@ -13,6 +13,9 @@ import time
 import unittest
 from pathlib import Path
 
+import cases
+import matrix
+
 HERE = Path(__file__).resolve().parent
 CASES = 4  # python_*: nothing has to be compiled
 ANSWER = {"verdict": {"cause": "own-lock", "blames_allocator": False, "headline": "It waits."}, "fixes": []}
@@ -33,6 +36,18 @@ def wait_until(condition, what):
             return
         time.sleep(0.1)
     raise AssertionError(f"after a minute: {what}")
+
+
+class Changed(unittest.TestCase):
+    def test_cases_changed_after_an_answer_are_counted_apart(self):
+        entries = [{"judgement": "right", "verdict": "none", "truth": "none", "in_vain": False, "changed": changed} for changed in ("", "head corrected")]
+        self.assertIn("2 (100%) right", matrix.sentence(entries))
+        self.assertTrue(matrix.sentence(entries).endswith("without the 1 that were changed after an answer: 1 right of 1, as the one word named 1"))
+        self.assertNotIn("without", matrix.sentence(entries[:1]))
+
+    def test_heads_say_what_was_changed(self):
+        changed = {case.name: case.changed for case in cases.all_cases(cases.PUBLIC) if case.changed}
+        self.assertEqual({name: text.split()[0] for name, text in changed.items()}, {"artwork_cache": "head", "scattered_survivors": "head", "stream_locale": "program"})
 
 
 class Resumed(unittest.TestCase):
