@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <thread>
@@ -17,6 +18,7 @@
 
 #include "freehold/doctor/run/attendance.hpp"
 #include "freehold/doctor/run/child.hpp"
+#include "freehold/doctor/run/cpu_group.hpp"
 #include "freehold/doctor/run/precedence.hpp"
 #include "freehold/doctor/run/program.hpp"
 #include "freehold/live/process.hpp"
@@ -26,6 +28,7 @@ namespace freehold::doctor {
 namespace {
 
 std::string group_of_session() { return test::content_of("/proc/self/autogroup"); }
+bool is_weighed() { return CpuGroup(membership_of(::getpid())).is_weighed(); }
 
 TEST(Precedence, GivenBackAtTheEnd) {
   const int nice = ::getpriority(PRIO_PROCESS, 0);
@@ -37,11 +40,33 @@ TEST(Precedence, GivenBackAtTheEnd) {
     EXPECT_EQ(precedence.is_taken(), taken);
     EXPECT_EQ(precedence.take(), taken);
     EXPECT_EQ(::getpriority(PRIO_PROCESS, 0), taken ? -20 : nice);
-    EXPECT_TRUE(!taken || group.empty() || group_of_session().ends_with(" nice -20\n")) << group_of_session();
+    EXPECT_TRUE(!taken || group.empty() || is_weighed() || group_of_session().ends_with(" nice -20\n"))
+        << group_of_session();
   }
   EXPECT_EQ(::getpriority(PRIO_PROCESS, 0), nice);
   EXPECT_EQ(group_of_session(), group);
   if (::geteuid() != 0) GTEST_SKIP() << "Only root may take precedence for certain.";
+}
+
+// The kernel weighs its members in their group. The session has others, which would be raised above them.
+TEST(Precedence, MemberOfAControlGroup_SessionKeepsItsWeight) {
+  namespace fs = std::filesystem;
+  const fs::path root = fs::exists("/sys/fs/cgroup/cpu/cpu.shares") ? "/sys/fs/cgroup/cpu" : "/sys/fs/cgroup";
+  const fs::path group = root / ("freehold-precedence-test-" + std::to_string(::getpid()));
+  std::error_code error;
+  if (!fs::create_directory(group, error)) GTEST_SKIP() << "Control groups cannot be made here.";
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (!(std::ofstream(group / "cgroup.procs") << 0 << std::flush) || !is_weighed()) ::_exit(2);
+    const std::string before = group_of_session();
+    Precedence precedence;
+    ::_exit(precedence.take() && group_of_session() != before ? 1 : 0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  for (const double until = now_s() + 5; !fs::remove(group, error) && now_s() < until;) ::usleep(1000);
+  if (WEXITSTATUS(status) == 2) GTEST_SKIP() << "The controller is not handed on to groups.";
+  EXPECT_EQ(status, 0);
 }
 
 // A user who may not take it notices nothing.

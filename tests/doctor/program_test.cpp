@@ -185,6 +185,20 @@ TEST(Program, BusyNeighbour_TakesOnlyWhatWasWanted) {
   EXPECT_LE(idle.taken_s, 0.5 * idle.stolen_s) << "it wanted none";
 }
 
+// A quota of one CPU that is used up: what runs on the other one takes nothing from the program.
+TEST(Program, QuotaIsUsedUp_OthersTookNothing) {
+  const auto taken_of = [](double quota_cpus, double cpu_s, double copies) {
+    doctor::Run over;
+    over.quota_cpus = quota_cpus;
+    over.trial.wall_s = 2;
+    add_stolen(over, {.all_s = 4}, cpu_s, copies, {.ran_s = cpu_s, .waited_s = 2});
+    return over.trial.taken_s;
+  };
+  EXPECT_EQ(taken_of(0, 2, 1), 2);
+  EXPECT_EQ(taken_of(1, 2, 1), 0);
+  EXPECT_DOUBLE_EQ(taken_of(1, 1.5, 1), 0.5) << "others left it less than its quota";
+  EXPECT_DOUBLE_EQ(taken_of(1, 1.5, 2), 0.25);
+}
 TEST(Program, StopDescriptor_EndsTheRun) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
@@ -270,6 +284,22 @@ TEST(CpuGroup, Version2_TightestOfTheBranchCounts) {
   EXPECT_EQ(CpuGroup("0::/a/tighter\n", folder.path()).quota_cpus(), 0.5);
 }
 
+TEST(CpuGroup, Weight_IsOfTheGroupWhereTheControllerIs) {
+  const test::Folder folder;
+  for (const char* const file :
+       {"two/root/cpu.stat", "two/root/with/cpu.stat", "two/root/with/cpu.weight", "two/root/with/in/cpu.stat",
+        "two/root/without/cpu.stat", "one/cpu/cpu.shares", "one/cpu/cpu.stat", "one/cpu/x/cpu.shares", "one/cpu/x/cpu.stat"})
+    folder.file(file, "100\n");
+  const auto is_weighed = [&](const std::string& membership, const std::string& root) {
+    return CpuGroup(membership, folder.path() / root).is_weighed();
+  };
+  EXPECT_TRUE(is_weighed("0::/with/in\n", "two/root"));
+  EXPECT_FALSE(is_weighed("0::/without\n", "two/root"));
+  EXPECT_FALSE(is_weighed("0::/\n", "two/root"));
+  EXPECT_TRUE(is_weighed("0::/\n", "two/root/with")) << "a container's root";
+  EXPECT_TRUE(is_weighed("1:cpu,cpuacct:/x\n0::/\n", "one"));
+  EXPECT_FALSE(is_weighed("1:cpu,cpuacct:/\n0::/\n", "one"));
+}
 TEST(Throttling, GroupThatIsChanged_TimeOfBothCounts) {
   const test::Folder folder;
   folder.file("a/cpu.stat", "throttled_usec 1000000\n");

@@ -292,6 +292,9 @@ void add_stolen(Run& run, const Busy& busy, double own_s, double count, const Wa
   const double coverage = own_s > 0 ? std::min(1.0, seen.ran_s / own_s) : 0;
   if (count == 1 && coverage >= kSeenEnough)
     trial.taken_s = std::min(trial.taken_s, absent_s + busy.host_s + seen.waited_s / coverage);
+  // Threads that the quota holds back are ready to run as well. Others did not take CPU time that it would not have allowed.
+  if (run.quota_cpus > 0)
+    trial.taken_s = std::min(trial.taken_s, std::max(0.0, run.quota_cpus * trial.wall_s - own_s) / count);
 }
 
 }  // namespace freehold::doctor

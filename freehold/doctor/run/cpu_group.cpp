@@ -62,8 +62,8 @@ bool has_any_of_it(const fs::path& folder) {
 
 // The folder and all above it, up to `root`.
 void add_branch(std::vector<fs::path>& folders, const fs::path& root, const fs::path& group) {
-  const fs::path own = root / group.relative_path();
-  for (fs::path folder = own;; folder = folder.parent_path()) {
+  const fs::path below = group.relative_path();
+  for (fs::path folder = below.empty() ? root : root / below;; folder = folder.parent_path()) {
     if (has_any_of_it(folder)) folders.push_back(folder);
     if (folder == root || !folder.has_relative_path()) return;
   }
@@ -71,14 +71,14 @@ void add_branch(std::vector<fs::path>& folders, const fs::path& root, const fs::
 
 }  // namespace
 
-CpuGroup::CpuGroup(const std::string& membership, const fs::path& root) {
+CpuGroup::CpuGroup(const std::string& membership, const fs::path& root) : version_1_root_(root / "cpu") {
   std::istringstream lines(membership);
   for (std::string line; std::getline(lines, line);) {
     const auto first = line.find(':');
     const auto second = first == std::string::npos ? first : line.find(':', first + 1);
     if (second == std::string::npos) continue;
     const std::string_view controllers = std::string_view(line).substr(first + 1, second - first - 1);
-    if (has_cpu(controllers)) add_branch(folders_, controllers.empty() ? root : root / "cpu", line.substr(second + 1));
+    if (has_cpu(controllers)) add_branch(folders_, controllers.empty() ? root : version_1_root_, line.substr(second + 1));
   }
 }
 
@@ -94,6 +94,14 @@ double CpuGroup::throttled_s() const {
   double most = 0;
   for (const fs::path& folder : folders_) most = std::max(most, throttled_in(folder));
   return most;
+}
+
+bool CpuGroup::is_weighed() const {
+  std::error_code error;
+  return std::ranges::any_of(folders_, [&](const fs::path& folder) {
+    return fs::exists(folder / "cpu.weight", error) ||
+           (folder != version_1_root_ && fs::exists(folder / "cpu.shares", error));
+  });
 }
 
 std::string membership_of(int pid) { return live::text_of_proc_file(live::proc_folder(pid) / "cgroup"); }

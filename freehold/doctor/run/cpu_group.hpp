@@ -19,8 +19,11 @@ class CpuGroup {
   [[nodiscard]] double quota_cpus() const;
   // Time since the group began that its quota kept it from running, of all CPUs together.
   [[nodiscard]] double throttled_s() const;
+  // True if the kernel weighs the process in a group, and not in its session (autogroup).
+  [[nodiscard]] bool is_weighed() const;
 
  private:
+  std::filesystem::path version_1_root_;
   std::vector<std::filesystem::path> folders_;  // the process's own first
 };
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "freehold/doctor/run/child.hpp"
+#include "freehold/doctor/run/cpu_group.hpp"
 #include "freehold/live/process.hpp"
 
 namespace freehold::doctor {
@@ -61,7 +62,9 @@ bool Precedence::take() {
   tried_ = true;
   nice_before_ = ::getpriority(PRIO_PROCESS, 0);
   taken_ = ::setpriority(PRIO_PROCESS, 0, kNiceBeforeOthers) == 0;
-  const std::string group = taken_ ? group_nice() : "", ours = std::to_string(kNiceBeforeOthers);
+  // A session's weight says nothing of a member of a control group: it would only let others of the session go before it.
+  const bool has_session_weight = taken_ && !CpuGroup(membership_of(::getpid())).is_weighed();
+  const std::string group = has_session_weight ? group_nice() : "", ours = std::to_string(kNiceBeforeOthers);
   // If it is taken already, by another examination in the session, that one gives it back.
   if (!group.empty() && group != ours && set_group_nice(ours)) {
     group_nice_before_ = group;
