@@ -175,6 +175,7 @@ ordered_json experiment_json(const Diagnosis& diagnosis) {
           {"code", code_json(diagnosis)},
           {"control", FREEHOLD_JSON_OF(experiment.control, compute, memory)},
           {"delayed", list_json(experiment.delayed, delayed_json)},
+          {"crowded", list_json(experiment.crowded, trial_json)},
           {"variants", list_json(experiment.variants, variant_json)},
           {"cells", list_json(experiment.cells, [&](const Cell& cell) { return cell_json(experiment, cell); })}};
 }

@@ -328,6 +328,18 @@ TEST(Examination, EveryTaskIsRun_AsOftenAsWasAskedFor) {
   EXPECT_EQ(outcome.recorded, nullptr);
 }
 
+// Each thread is a process here, and has all of the work: only then it is asked what they need on one CPU.
+TEST(Examination, MoreThreadsNeedMore_RunOnOneCpu) {
+  const std::string busy = "busy() { i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; }; busy & ";
+  const Outcome more = examine(request_of({"/bin/sh", "-c", busy + "[ $THREADS = 1 ] || busy & wait"}), quiet_caller());
+  if (more.cpus.size() < 2) GTEST_SKIP() << "There is only one CPU.";
+  ASSERT_EQ(more.experiment.crowded.size(), 2u);
+  const Cell* const all = more.experiment.find(0, {.threads = 2, .cpus = static_cast<unsigned>(more.cpus.size())});
+  ASSERT_NE(all, nullptr);
+  EXPECT_NEAR(more.experiment.crowded[0].cpu_s() / all->trials[0].cpu_s(), 1, 0.5);
+  EXPECT_TRUE(examine(request_of({"/bin/sh", "-c", busy + "wait"}), quiet_caller()).experiment.crowded.empty());
+}
+
 // A slow starter, such as a wrapper: the budget ends the trials, whatever there was to try.
 TEST(Examination, Budget_HoldsForASlowProgram) {
   Request request = request_of({"/bin/sh", "-c", "sleep 0.4"});

@@ -66,11 +66,12 @@ class RecordedAnswer {
     read(of, "round", trial.round);
     return trial;
   }
-  static std::vector<Trial> trials_in(const json& of) {
+  static std::vector<Trial> trials_of(const json& list) {
     std::vector<Trial> trials;
-    for (const json& trial : of.at("trials")) trials.push_back(trial_in(trial));
+    for (const json& trial : list) trials.push_back(trial_in(trial));
     return trials;
   }
+  static std::vector<Trial> trials_in(const json& of) { return trials_of(of.at("trials")); }
 
   template <class Enum>
   static Enum named(const std::string& name, std::size_t count) {
@@ -94,6 +95,7 @@ class RecordedAnswer {
     if (const json& code = of.at("code"); !code.is_null()) read_code(code);
     for (const json& delayed : of.at("delayed"))
       experiment.delayed.push_back({.delay_s = delayed.at("delay_s"), .trials = trials_in(delayed)});
+    if (of.contains("crowded")) experiment.crowded = trials_of(of.at("crowded"));
     for (const json& variant : of.at("variants")) {
       Variant& made = experiment.variants.emplace_back();
       made.treatment = named<Treatment>(variant.at("treatment"), 6);

@@ -206,6 +206,24 @@ TEST(Evidence, ThreadsBringWorkOfTheirOwnButLess_Serial) {
   EXPECT_NEAR(with_work(0.625).speedup.value, 2.5, 0.1);
 }
 
+// The first of four threads does the work of all, the second three quarters of it, and so on. Samples cannot tell that from
+// lines that they share; all of them on one CPU can.
+TEST(Evidence, ThreadsRepeatWorkOfOthers_Serial) {
+  const Attribution recorded;
+  const auto with = [&](std::optional<double> crowded_s) {
+    Made made = Made().takes(0, 1, 1).treated(1, 1).copies(1);
+    for (std::size_t v = 0; v < made.experiment_.variants.size(); ++v) made.busy(v, 0.625);
+    made.experiment_.code = {.known = true, .work_known = true, .same = 0.7, .grown = 0.3, .slowed = 0.4};
+    if (crowded_s) made.experiment_.crowded.emplace_back().user_s = *crowded_s;
+    return made.verdict(&recorded);
+  };
+  EXPECT_EQ(found(with(std::nullopt)), "own-sharing");
+  EXPECT_EQ(found(with(2.5)), "serial");
+  EXPECT_EQ(found(with(1)), "own-sharing") << "the lines of one CPU cost nothing";
+  EXPECT_EQ(found(with(1.8)), "own-sharing") << "some of both";
+  EXPECT_EQ(found(with(5)), "own-sharing") << "they spin for a thread that does not run";
+}
+
 // The threads keep all CPUs busy, a third of the time in the kernel, which one thread alone does not need.
 TEST(Evidence, KernelsTimeComesWithTheThreads_NoWorkOfTheirs) {
   Attribution recorded;

@@ -2,6 +2,7 @@
 #include "freehold/doctor/analysis/causes.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "freehold/doctor/analysis/attribution.hpp"
 #include "freehold/doctor/analysis/derived.hpp"
@@ -32,6 +33,7 @@ constexpr double kGrowsAway = 0.3;      // of what another allocator saves: CPU 
 constexpr double kBloatIsKernel = 0.3;  // of what another allocator saves: the kernel's time for memory that is fetched
 constexpr double kMoreWorkIfShared = 0.25;  // of what is lost: CPU time beyond that on one CPU
 constexpr double kBesideIdleness = 0.5;     // of the idle CPUs: time in loops that spin, which is why others idle
+constexpr double kSurelyWork = 0.25;        // of the CPU time that comes with threads, by which one CPU may differ
 constexpr double kSleep_s = 20e-6;          // that a CPU idles at least when a thread goes to sleep and is woken
 constexpr double kSomeSleeps = 0.25;        // of all: so many in locks, and the others may be, too
 constexpr double kFaultingGain = 1.25;      // surely, with another allocator: page faults alone are worth a verdict
@@ -133,6 +135,18 @@ double Causes::more_work(std::size_t variant) const {
          of_.growth_of_work(of_.costs.measured()) * cpu_seconds(*of_.cell(variant, of_.alone->setting));
 }
 
+// Threads that spin for each other on one CPU need much more than on all, where the one that they wait for runs.
+bool Causes::does_more_work() const {
+  double most_alone = 0;
+  for (const Trial& trial : of_.alone->trials) most_alone = std::max(most_alone, trial.cpu_s());
+  const double more = cpu_seconds(*of_.all) - most_alone;
+  const auto is_as_much = [&](const Trial& trial) {
+    return std::abs(trial.cpu_s() - cpu_seconds(*of_.all)) <= kSurelyWork * more;
+  };
+  const std::vector<Trial>& crowded = of_.experiment.crowded;
+  return more > 0 && !crowded.empty() && std::ranges::all_of(crowded, is_as_much);
+}
+
 double Causes::saved_capacity() const {
   const Costs costs = of_.costs.measured();
   return (costs(*of_.all) - costs(*of_.cell(of_.best_allocator, of_.all->setting))) / costs(*of_.all) *
@@ -166,9 +180,10 @@ Cause Causes::own_cause(const Verdict& verdict) const {
   if (lock_time() >= kLockWaits * std::min(lost, 0.5)) return Cause::kOwnLock;
   if (is_faulting(rest)) return maps_itself() ? Cause::kOwnPageFaults : Cause::kUndecided;
   if (const auto seen = cause_in_code(lost, idle(1))) return *seen;
-  if (idle(1) >= kIdleShare * lost) return cause_of_idleness(idle(1));
-  if (idle(0) >= kIdleShare * lost) return Cause::kUndecided;
   const double capacity = median_of(*of_.all, &Trial::wall_s) * of_.all->setting.width();
+  const double redundant = does_more_work() ? std::max(0.0, more_work(0) / capacity) : 0;
+  if (idle(1) >= kIdleShare * std::max(lost - redundant, redundant)) return cause_of_idleness(idle(1));
+  if (idle(0) >= kIdleShare * lost || redundant >= kIdleShare * lost) return Cause::kUndecided;
   const bool did_more = more_work(0) >= kMoreWorkIfShared * lost * capacity;
   return did_more && (was_copied() || !of_.experiment.can_be_copied) ? Cause::kOwnSharing : Cause::kUndecided;
 }
@@ -203,7 +218,7 @@ std::optional<Cause> Causes::cause_in_code(double lost, double idle) const {
   const double least = std::max(kMoreWorkIfShared * lost, kBesideIdleness * idle) / std::max(busy, 0.01);
   const bool is_mallocs = of_.recorded == nullptr || of_.recorded->cpu_share + of_.recorded->blocked_share > kInMalloc;
   const double locking = code.spinning + code.locking + (is_mallocs ? 0 : code.private_locking);
-  const double sharing = code.contended + (was_copied() ? code.slowed : 0);
+  const double sharing = code.contended + (was_copied() && !does_more_work() ? code.slowed : 0);
   if (locking + sharing < least) return std::nullopt;
   // What a lock protects moves from CPU to CPU with it, and so does the word that waiters try to set by an atomic operation.
   // Without a lock nothing is spent on one.

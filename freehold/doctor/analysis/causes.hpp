@@ -70,6 +70,9 @@ class Causes {
   [[nodiscard]] bool padding_explains() const;
   // CPU seconds that the program needs on all CPUs beyond those that it needs alone. Pre: the variant has both.
   [[nodiscard]] double more_work(std::size_t variant) const;
+  // True if the CPU time that comes with the threads is work: they need it on one CPU, too, where no line is fetched from
+  // another. False: it is not, or that was not tried, or it is not clear.
+  [[nodiscard]] bool does_more_work() const;
   // CPU seconds that the best other allocator saves on all CPUs, idle ones included.
   [[nodiscard]] double saved_capacity() const;
   // Whether the work that comes with the CPUs goes with another allocator. Work that stays is the program's own: it may

@@ -83,6 +83,7 @@ struct Experiment {
   std::vector<Variant> variants;  // the program as it is first
   std::vector<Cell> cells;
   std::vector<Delayed> delayed;  // the shortest first
+  std::vector<Trial> crowded;    // the program as it is with the most threads, all on one CPU
   Control control;
   CodeGrowth code;            // where the CPU time goes that comes with more threads; not known: it was not sampled
   bool can_be_copied = true;  // false: a server, of which no two can listen at one address

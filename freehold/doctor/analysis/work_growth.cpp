@@ -13,6 +13,7 @@ namespace {
 constexpr double kGrowth = 0.75;             // of the factor that threads grow by: work that grows so much, grows with them
 constexpr double kSameInstructions = 1.15;   // times those with the fewest threads: the threads share the work
 constexpr double kFewerInstructions = 0.85;  // no work shrinks so much with more threads: some were not counted
+constexpr double kMoreCpuTime = 1.1;         // of that with the fewest threads: more work, or what threads do to each other
 constexpr double kManyAllocations = 10'000;  // that say more of the work than the CPU time
 
 // Share of the CPU time that threads were seen to spin for locks of the program's: waiting is no work.
@@ -39,6 +40,14 @@ std::optional<double> instruction_growth_of(const Experiment& experiment) {
   const double alone = executed(sweep.front()), all = executed(sweep.back());
   if (alone <= 0 || all < kFewerInstructions * alone) return std::nullopt;
   return all / alone;
+}
+
+bool more_threads_need_more(const Experiment& experiment) {
+  const std::vector<Setting> sweep = experiment.sweep();
+  if (sweep.size() < 2) return false;
+  const Cell* const alone = measured(experiment, 0, sweep.front());
+  const Cell* const all = measured(experiment, 0, sweep.back());
+  return alone != nullptr && all != nullptr && cpu_seconds(*all) >= kMoreCpuTime * cpu_seconds(*alone);
 }
 
 WorkGrowth work_growth_of(const Experiment& experiment, const Attribution* recorded, const Attribution* recorded_alone) {

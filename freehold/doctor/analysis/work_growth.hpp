@@ -20,6 +20,9 @@ struct Attribution;
 // machine does not count them, or fewer were counted with more threads, which tells of the count rather than of the work.
 [[nodiscard]] std::optional<double> instruction_growth_of(const Experiment& experiment);
 
+// True if the program as it is needs more CPU time in the sweep's last setting than in its first.
+[[nodiscard]] bool more_threads_need_more(const Experiment& experiment);
+
 struct WorkGrowth {
   bool grows = false;
   bool is_guessed = false;  // from CPU time alone

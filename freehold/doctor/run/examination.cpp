@@ -7,7 +7,6 @@
 #include <chrono>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <thread>
 #include <utility>
 
@@ -46,6 +45,7 @@ constexpr double kWaitShare = 0.1;       // of the budget, for others to end
 constexpr double kWaitAtOnce_s = 1;      // before one trial
 constexpr unsigned kReadings = 3;        // of the machine, before and after
 constexpr double kShort_s = 10;          // an examination after which the machine is read once
+constexpr double kCrowdedTimeout = 2;    // times what all threads need on all CPUs: more of it is no work, but spinning
 
 constexpr const char* kAll = "all";  // names of recordings
 constexpr const char* kAlone = "alone";
@@ -183,7 +183,7 @@ class Examination {
     for (const Task& task : tasks) {
       if (task.delay_ns > 0)
         experiment().delayed.push_back({.delay_s = 1e-9 * task.delay_ns, .trials = {}});
-      else if (task.is_trial())
+      else if (task.is_cell())
         experiment().cells.push_back({.variant = task.variant, .setting = task.setting, .trials = {}, .failure = {}});
     }
     schedule_ = Schedule(std::move(tasks), std::move(goals),
@@ -316,23 +316,20 @@ class Examination {
     while (now_s() < until && !interrupted() && others_run()) std::this_thread::sleep_for(std::chrono::milliseconds(50));
     waited_s_ += now_s() - began;
   }
-  // True if a process other than this one is running now.
-  [[nodiscard]] static bool others_run() {
-    std::ifstream in("/proc/loadavg");
-    std::string one, five, fifteen;
-    unsigned running = 0;
-    return in >> one >> five >> fifteen >> running && running > 1;
-  }
-
   // False: interrupted.
   bool run_task(std::size_t index) {
     const Task& task = schedule_.tasks()[index];
+    if (task.crowded && !more_threads_need_more(experiment())) {
+      schedule_.give_up(index);
+      return true;
+    }
     if (task.is_trial()) wait_for_others();
     const bool all = task.setting == sweep_.back();
     double timeout_s = kTimeout * schedule_.estimate(index) + kLeastTimeout_s;
     if (settings().server.used()) timeout_s += kReadyTimeout_s;
     const double in_time_s = schedule_.in_time(index);
-    const bool is_cut = in_time_s < timeout_s;
+    const bool is_cut = in_time_s < timeout_s || task.crowded;
+    if (task.crowded) timeout_s = kCrowdedTimeout * schedule_.estimate(index);
     timeout_s = std::min(timeout_s, in_time_s);
     const double begin = now_s();
     const Variant variant = variant_of(task);
@@ -355,7 +352,7 @@ class Examination {
     } else if (failure.empty()) {
       keep(index, run, now_s() - begin);
     } else {
-      if (task.delay_ns == 0) cell_of(task).failure = with_last_line(failure, run);
+      if (task.is_cell()) cell_of(task).failure = with_last_line(failure, run);
       schedule_.give_up(index);
     }
     return true;
@@ -372,6 +369,7 @@ class Examination {
     });
   }
   [[nodiscard]] std::vector<Trial>& trials_of(const Task& task) {
+    if (task.crowded) return experiment().crowded;
     if (task.delay_ns == 0) return cell_of(task).trials;
     return std::ranges::find(experiment().delayed, 1e-9 * task.delay_ns, &Delayed::delay_s)->trials;
   }

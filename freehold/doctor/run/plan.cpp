@@ -17,6 +17,7 @@ enum class Group : std::uint8_t {
   kOthersAll,  // these, and glibc with its switches
   kOthersAlone,
   kCopies,
+  kCrowded,
   kPeersAll,
   kPeersAlone,
   kPeersInner,
@@ -42,6 +43,7 @@ constexpr Level kLevels[] = {
     {Group::kSampled, 1, true},
     {Group::kMainEnds, 2, true},
     {Group::kPaddedAll, 1, true},
+    {Group::kCrowded, 1, true},
     {Group::kMainAll, 3},
     {Group::kCopies, 1, true},
     {Group::kOthersAll, 1, true},
@@ -82,21 +84,30 @@ constexpr Level kLevels[] = {
 // What other mallocs ask is answered if malloc takes no time. The time goes into trials of the program itself; padded
 // blocks and Freehold say whether it matters where blocks lie. Then come all the levels.
 constexpr Level kFirstWhereMallocIsIdle[] = {
-    {Group::kSystemEnds, 1},         {Group::kFreeholdEnds, 1},
-    {Group::kRecordingAll, 1, true}, {Group::kSampled, 1, true},
-    {Group::kSystemEnds, 2, true},   {Group::kPaddedAll, 1, true},
-    {Group::kCopies, 1, true},       {Group::kRecordingAlone, 1, true},
-    {Group::kSystemEnds, 3},         {Group::kCopies, 2},
-    {Group::kPaddedAll, 2},          {Group::kMainAll, 2},
-    {Group::kSystemEnds, 5},         {Group::kCopies, 3},
-    {Group::kPaddedAll, 3},          {Group::kSystemEnds, kMostRounds},
+    {Group::kSystemEnds, 1},
+    {Group::kFreeholdEnds, 1},
+    {Group::kRecordingAll, 1, true},
+    {Group::kSampled, 1, true},
+    {Group::kSystemEnds, 2, true},
+    {Group::kPaddedAll, 1, true},
+    {Group::kCrowded, 1, true},
+    {Group::kCopies, 1, true},
+    {Group::kRecordingAlone, 1, true},
+    {Group::kSystemEnds, 3},
+    {Group::kCopies, 2},
+    {Group::kPaddedAll, 2},
+    {Group::kMainAll, 2},
+    {Group::kSystemEnds, 5},
+    {Group::kCopies, 3},
+    {Group::kPaddedAll, 3},
+    {Group::kSystemEnds, kMostRounds},
 };
 
 class Classifier {
  public:
   Classifier(std::span<const Task> tasks, std::span<const Variant> variants) : variants_(variants) {
     for (const Task& task : tasks) {
-      if (task.variant != 0 || !task.is_trial() || task.delay_ns > 0 || task.setting.copies > 1) continue;
+      if (task.variant != 0 || !task.is_cell() || task.setting.copies > 1) continue;
       if (first_.cpus == 0 || is_less(task.setting, first_)) first_ = task.setting;
       if (last_.cpus == 0 || is_less(last_, task.setting)) last_ = task.setting;
     }
@@ -107,6 +118,7 @@ class Classifier {
     const bool all = task.setting == last_;
     const bool alone = task.setting == first_;
     if (task.delay_ns > 0) return group == Group::kDelays;
+    if (task.crowded) return group == Group::kCrowded;
     if (task.sampled) return group == Group::kSampled;
     if (task.recording) return group == (all ? Group::kRecordingAll : Group::kRecordingAlone);
     if (task.setting.copies > 1) return group == Group::kCopies;
@@ -166,6 +178,8 @@ std::vector<Task> tasks_of(const Settings& settings, std::span<const Variant> va
   }
   if (cpus > 1 && !settings.server.used())
     tasks.push_back({.variant = 0, .setting = {.threads = sweep.front().threads, .cpus = 1, .copies = cpus}});
+  if (cpus > 1 && sweep.size() > 1 && !settings.server.used() && settings.parallelism != ParallelismControl::kAffinity)
+    tasks.push_back({.variant = 0, .setting = {.threads = sweep.back().threads, .cpus = 1}, .crowded = true});
   if (record) {
     tasks.push_back({.variant = 0, .setting = sweep.back(), .recording = true});
     if (sweep.size() > 1) tasks.push_back({.variant = 0, .setting = sweep.front(), .recording = true});

@@ -16,14 +16,16 @@ namespace freehold::doctor {
 
 inline constexpr unsigned kMostRounds = 9;  // of short programs: medians get no better for it
 
-// Something that can be run, any number of times: a cell of the experiment, or with the probe.
+// Something that can be run, any number of times: a cell of the experiment, another trial, or with the probe.
 struct Task {
   std::size_t variant = 0;
   Setting setting;
   bool recording = false;
   bool sampled = false;   // its instructions, not its time
   unsigned delay_ns = 0;  // that each call of malloc and free takes longer; 0: as it is
+  bool crowded = false;   // all threads on one CPU
 
+  [[nodiscard]] bool is_cell() const noexcept { return is_trial() && delay_ns == 0 && !crowded; }
   [[nodiscard]] bool is_trial() const noexcept { return !recording && !sampled; }
   friend bool operator==(const Task&, const Task&) = default;
 };

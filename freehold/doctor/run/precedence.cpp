@@ -57,6 +57,13 @@ bool set_policy(pid_t thread, int policy, int priority) {
 
 }  // namespace
 
+bool others_run() {
+  std::ifstream in("/proc/loadavg");
+  std::string one, five, fifteen;
+  unsigned running = 0;
+  return in >> one >> five >> fifteen >> running && running > 1;
+}
+
 bool Precedence::take() {
   if (tried_) return taken_;
   tried_ = true;

@@ -15,6 +15,9 @@ namespace freehold::doctor {
 
 inline constexpr int kNiceBeforeOthers = -20;
 
+// True if a process other than this one is running now.
+[[nodiscard]] bool others_run();
+
 // While it is taken, the calling thread runs at nice -20, and so does its session where the kernel weighs that as one
 // (autogroup): not in a control group, which has its own weight. The end gives back what was there. A child that does
 // nothing else gives the session's weight back if the thread is killed, and while Ctrl-Z has stopped its process group.

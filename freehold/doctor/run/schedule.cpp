@@ -112,7 +112,7 @@ bool Schedule::run_again(const std::vector<std::size_t>& variants, unsigned runs
     const Task& what = tasks_[task];
     const bool is_end = what.setting.width() == most || what.setting.width() == least;
     const bool is_given_up = std::ranges::find(goals_, task, &Goal::task) == goals_.end();
-    if (!what.is_trial() || what.delay_ns > 0 || !is_end || is_given_up) continue;
+    if (!what.is_cell() || !is_end || is_given_up) continue;
     if (std::ranges::find(variants, what.variant) == variants.end()) continue;
     for (unsigned run = 1; run <= runs; ++run) more.push_back({.task = task, .runs = done_[task] + run});
   }

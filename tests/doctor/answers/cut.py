@@ -23,8 +23,8 @@ def picked(source, names):
     return {name: rounded(source[name]) for name in names if source.get(name)}
 
 
-def cut_trials(of):
-    return [{**picked(trial, TRIAL), "round": trial["round"]} for trial in of["trials"]]
+def cut_trials(trials):
+    return [{**picked(trial, TRIAL), "round": trial["round"]} for trial in trials]
 
 
 def cut_recording(of):
@@ -40,10 +40,11 @@ def cut(report):
     code = of["code"] and {name: rounded(value) for name, value in of["code"].items() if isinstance(value, (bool, float)) and value is not None}
     return {"settings": {"knob": report["settings"]["knob"]},
             "experiment": {**picked(of, FACTS), "code": code, "control": of["control"],
-                           "delayed": [{"delay_s": rounded(one["delay_s"]), "trials": cut_trials(one)} for one in of["delayed"]],
+                           "delayed": [{"delay_s": rounded(one["delay_s"]), "trials": cut_trials(one["trials"])} for one in of["delayed"]],
+                           "crowded": cut_trials(of.get("crowded", [])),
                            "variants": [{name: one[name] for name in ("treatment", "name", "environment")} for one in of["variants"]],
                            "cells": [{"variant": one["variant"], "setting": picked(one["setting"], ("threads", "cpus", "copies")),
-                                      "failure": one["failure"], "trials": cut_trials(one)} for one in of["cells"]]},
+                                      "failure": one["failure"], "trials": cut_trials(one["trials"])} for one in of["cells"]]},
             "recording": cut_recording(report["recording"]), "recording_alone": cut_recording(report["recording_alone"])}
 
 
