@@ -24,12 +24,22 @@ std::string_view source_of_bound(const Diagnosis& diagnosis) {
                                               : "found by making malloc and free slower";
 }
 
+std::string_view why_without_bound(const Diagnosis& diagnosis) {
+  const auto says_why = [](const std::string& note) {
+    return note.starts_with("Nothing was recorded") || note.starts_with("The recorded run");
+  };
+  if (std::ranges::none_of(diagnosis.notes, says_why))
+    return "there was no time to record its malloc. A longer --budget includes it";
+  return diagnosis.experiment.code.known
+             ? "its malloc could not be recorded, and its threads sleep in locks, which may be malloc's"
+             : "its malloc could not be recorded, and its code could not be sampled";
+}
+
 std::string bound_of(const Diagnosis& diagnosis) {
   const Verdict& verdict = diagnosis.verdict;
+  if (!verdict.most_gain && diagnosis.recorded != nullptr) return {};
   if (!verdict.most_gain)
-    return diagnosis.recorded != nullptr
-               ? ""
-               : "How much any allocator could do is not known: nothing was recorded, and too little was sampled.";
+    return fmt::format("How much any allocator could do is not known: {}.", why_without_bound(diagnosis));
   const double most = verdict.most_gain->high - 1;
   std::string text = fmt::format("No allocator can make it more than {} faster, {}", percent_text(std::max(most, 0.01)),
                                  source_of_bound(diagnosis));

@@ -84,7 +84,16 @@ TEST(VerdictText, Bound_SaysHowItWasFound) {
   EXPECT_EQ(verdict_text_of(d).bound, "No allocator can make it more than 20% faster, as samples of its code say.");
   d.verdict.most_gain.reset();
   EXPECT_EQ(verdict_text_of(d).bound,
-            "How much any allocator could do is not known: nothing was recorded, and too little was sampled.");
+            "How much any allocator could do is not known: there was no time to record its malloc. A longer --budget "
+            "includes it.");
+  d.notes = {"Nothing was recorded: calls of a malloc that is built into the program cannot be seen from outside."};
+  EXPECT_EQ(
+      verdict_text_of(d).bound,
+      "How much any allocator could do is not known: its malloc could not be recorded, and its code could not be sampled.");
+  d.experiment.code.known = true;
+  EXPECT_EQ(verdict_text_of(d).bound,
+            "How much any allocator could do is not known: its malloc could not be recorded, and its "
+            "threads sleep in locks, which may be malloc's.");
 }
 
 // Ctrl-C, or the end of the budget, before the program ran on one CPU: the machine has several all the same.
