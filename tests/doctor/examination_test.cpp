@@ -224,6 +224,19 @@ TEST_F(OfTwo, Estimates_ByTheFirstRunUntilThereIsABetter) {
   EXPECT_DOUBLE_EQ(schedule_.estimate(index({.variant = 3, .setting = kAlone})), 6) << "as the program as it is";
 }
 
+// Others held up the first run, which took 7 s, and then these go before them: there is time for a run on one CPU.
+TEST_F(OfTwo, RunsThatWereHeldUp_SayLittleOfTheNext) {
+  Schedule schedule(tasks_, goals_of(tasks_, kVariants),
+                    {.budget_s = 20, .began_s = now_s() - 11, .first_elapsed_s = 7, .first_cpu_s = 2});
+  schedule.count(index(all_), 7, true);
+  schedule.count(index(all_), 0.4, true);
+  EXPECT_DOUBLE_EQ(schedule.estimate(index(all_)), 0.4);
+  EXPECT_DOUBLE_EQ(schedule.estimate(index(alone_)), 1.6) << "four CPUs have no more time in such a run";
+  EXPECT_GE(schedule.targets()[index(alone_)], 1u);
+  schedule.count(index(all_), 0.5);
+  EXPECT_DOUBLE_EQ(schedule.estimate(index(all_)), 0.5);
+}
+
 TEST_F(OfTwo, DisturbedRuns_AreRepeatedAFewTimes) {
   const std::size_t peer = index({.variant = 4, .setting = kAll});
   const unsigned before = schedule_.targets()[peer];

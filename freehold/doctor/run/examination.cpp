@@ -34,6 +34,7 @@ namespace fs = std::filesystem;
 constexpr double kReadyTimeout_s = 30;  // for a program that serves
 constexpr double kWarmUpShare = 0.04;   // of the budget: a first run that takes no more is there to warm up the machine
 constexpr double kWarmUp_s = 4;         // the same without a budget
+constexpr double kEnoughShare = 0.5;    // of the budget: if less is left, the first run counts
 constexpr double kCountingShare = 0.1;  // of the budget: a run whose allocations are counted, which slows it down
 constexpr double kCounting_s = 10;      // the same without a budget
 
@@ -172,6 +173,8 @@ class Examination {
   }
 
   void plan(const Run& first) {
+    note_facts(first, sweep_.back());
+    if (precedence_.is_taken()) first_elapsed_s_ -= first.trial.taken_s / sweep_.back().width();  // they do so no more
     tools_ = caller_.tools(first.files);
     experiment().variants = tools_.variants;
     find_own_allocators(first);
@@ -194,8 +197,8 @@ class Examination {
                           .began_s = began_s_,
                           .first_elapsed_s = first_elapsed_s_,
                           .first_cpu_s = first.trial.cpu_s()});
-    note_facts(first, sweep_.back());
-    if (first_elapsed_s_ <= budget_or(kWarmUpShare, kWarmUp_s)) return;
+    const bool has_time = time_for(1, kFirstTimeout_s) >= budget_or(kEnoughShare, 0);
+    if (has_time && first_elapsed_s_ <= budget_or(kWarmUpShare, kWarmUp_s)) return;
     keep(schedule_.index_of({.variant = 0, .setting = sweep_.back()}).value(), first, first_elapsed_s_);
   }
 

@@ -21,7 +21,7 @@ Schedule::Schedule(std::vector<Task> tasks, std::vector<Goal> goals, const Effor
       goals_(std::move(goals)),
       effort_(effort),
       done_(tasks_.size()),
-      elapsed_s_(tasks_.size()),
+      elapsed_(tasks_.size()),
       repeats_(tasks_.size()) {}
 
 std::optional<std::size_t> Schedule::index_of(const Task& task) const {
@@ -31,11 +31,11 @@ std::optional<std::size_t> Schedule::index_of(const Task& task) const {
 }
 
 double Schedule::estimate(std::size_t task) const {
-  if (done_[task] > 0) return elapsed_s_[task] / done_[task];
+  if (done_[task] > 0) return elapsed_[task].expected_s();
   const Setting& setting = tasks_[task].setting;
   const double factor = tasks_[task].is_trial() ? 1 : kRecordingCost;
   const auto plain = index_of({.variant = 0, .setting = setting});
-  if (plain && done_[*plain] > 0) return factor * elapsed_s_[*plain] / done_[*plain];
+  if (plain && done_[*plain] > 0) return factor * elapsed_[*plain].expected_s();
   if (effort_.serves) return factor * effort_.first_elapsed_s;
   return factor * std::max(effort_.first_elapsed_s, effort_.first_cpu_s / setting.width());
 }
@@ -75,11 +75,19 @@ std::vector<std::size_t> Schedule::order_of_round(unsigned round) const {
 
 void Schedule::count(std::size_t task, double elapsed_s, bool was_disturbed) {
   ++done_[task];
-  elapsed_s_[task] += elapsed_s;
+  elapsed_[task].add(elapsed_s, was_disturbed);
+  note_faster_than_first(task, elapsed_s);
   if (!was_disturbed || effort_.rounds > 0 || repeats_[task] >= kRepeatsOfDisturbed) return;
   ++repeats_[task];
   for (Goal& goal : goals_)
     if (goal.task == task && !goal.essential) ++goal.runs;
+}
+
+void Schedule::note_faster_than_first(std::size_t task, double elapsed_s) {
+  const bool is_as_first = tasks_[task].variant == 0 && tasks_[task].is_cell() && tasks_[task].setting.copies == 1;
+  if (!is_as_first || effort_.serves || elapsed_s >= effort_.first_elapsed_s) return;
+  effort_.first_elapsed_s = elapsed_s;
+  effort_.first_cpu_s = std::min(effort_.first_cpu_s, elapsed_s * tasks_[task].setting.width());
 }
 
 double Schedule::time_left() const {

@@ -6,6 +6,7 @@
 // treatments need not be tried. The others begin with the recordings, and shuffle the rest, so that a machine that becomes
 // slower becomes so for every treatment alike. One thread.
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <optional>
 #include <vector>
@@ -61,12 +62,30 @@ class Schedule {
   void give_up(std::size_t task);
 
  private:
+  // What the runs of a task took. One that others held up says little of the next, which may go before them.
+  class Elapsed {
+   public:
+    void add(double seconds, bool was_disturbed) {
+      least_s_ = least_s_ > 0 ? std::min(least_s_, seconds) : seconds;
+      if (was_disturbed) return;
+      sum_s_ += seconds;
+      ++runs_;
+    }
+    [[nodiscard]] double expected_s() const { return runs_ > 0 ? sum_s_ / runs_ : least_s_; }
+
+   private:
+    double sum_s_ = 0, least_s_ = 0;
+    unsigned runs_ = 0;  // that were not disturbed
+  };
+  // The first run may have waited for others: no run takes more CPU time than its CPUs have.
+  void note_faster_than_first(std::size_t task, double elapsed_s);
+
   std::vector<Task> tasks_;
   std::vector<Goal> goals_;
   std::vector<Goal> first_;  // of these: rounds have nothing else until they are reached
   Effort effort_;
   std::vector<unsigned> done_;     // by task
-  std::vector<double> elapsed_s_;  // by task, of all its runs
+  std::vector<Elapsed> elapsed_;   // by task
   std::vector<unsigned> repeats_;  // by task, because others disturbed it
 };
 
