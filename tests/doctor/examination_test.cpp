@@ -235,6 +235,8 @@ TEST_F(OfTwo, RunsThatWereHeldUp_SayLittleOfTheNext) {
   EXPECT_GE(schedule.targets()[index(alone_)], 1u);
   schedule.count(index(all_), 0.5);
   EXPECT_DOUBLE_EQ(schedule.estimate(index(all_)), 0.5);
+  schedule.count(index(alone_), 0.1);
+  EXPECT_DOUBLE_EQ(schedule.estimate(index({.variant = 0, .setting = kCopies})), 1.6) << "fewer threads may have less work";
 }
 
 TEST_F(OfTwo, DisturbedRuns_AreRepeatedAFewTimes) {
@@ -275,6 +277,12 @@ Experiment with_threads(double cpu_of_two_s) {
 }
 
 // Threads that write the same lines need twice the CPU time, and execute what one executes.
+TEST(WorkGrowth, CpuTimeOfTwoThreads_SaysWhetherOneCpuIsAsked) {
+  EXPECT_FALSE(more_threads_need_more(with_threads(1.05)));
+  EXPECT_TRUE(more_threads_need_more(with_threads(1.2)));
+  EXPECT_FALSE(more_threads_need_more({}));
+}
+
 TEST(WorkGrowth, AsManyInstructions_TheWorkIsShared) {
   Experiment experiment = with_threads(2);
   EXPECT_TRUE(work_growth_of(experiment, nullptr, nullptr).is_guessed);
@@ -341,7 +349,7 @@ TEST(Examination, EveryTaskIsRun_AsOftenAsWasAskedFor) {
   EXPECT_EQ(outcome.recorded, nullptr);
 }
 
-// Each thread is a process here, and has all of the work: only then it is asked what they need on one CPU.
+// Each thread is a process here, and has all of the work.
 TEST(Examination, MoreThreadsNeedMore_RunOnOneCpu) {
   const std::string busy = "busy() { i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; }; busy & ";
   const Outcome more = examine(request_of({"/bin/sh", "-c", busy + "[ $THREADS = 1 ] || busy & wait"}), quiet_caller());
@@ -350,7 +358,6 @@ TEST(Examination, MoreThreadsNeedMore_RunOnOneCpu) {
   const Cell* const all = more.experiment.find(0, {.threads = 2, .cpus = static_cast<unsigned>(more.cpus.size())});
   ASSERT_NE(all, nullptr);
   EXPECT_NEAR(more.experiment.crowded[0].cpu_s() / all->trials[0].cpu_s(), 1, 0.5);
-  EXPECT_TRUE(examine(request_of({"/bin/sh", "-c", busy + "wait"}), quiet_caller()).experiment.crowded.empty());
 }
 
 // A slow starter, such as a wrapper: the budget ends the trials, whatever there was to try.

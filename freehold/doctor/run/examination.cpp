@@ -46,7 +46,7 @@ constexpr double kWaitShare = 0.1;       // of the budget, for others to end
 constexpr double kWaitAtOnce_s = 1;      // before one trial
 constexpr unsigned kReadings = 3;        // of the machine, before and after
 constexpr double kShort_s = 10;          // an examination after which the machine is read once
-constexpr double kCrowdedTimeout = 2;    // times what all threads need on all CPUs: more of it is no work, but spinning
+constexpr double kCrowded_s = 1;         // that all threads on one CPU may take beyond a timeout: else they spin
 
 constexpr const char* kAll = "all";  // names of recordings
 constexpr const char* kAlone = "alone";
@@ -332,7 +332,7 @@ class Examination {
     if (settings().server.used()) timeout_s += kReadyTimeout_s;
     const double in_time_s = schedule_.in_time(index);
     const bool is_cut = in_time_s < timeout_s || task.crowded;
-    if (task.crowded) timeout_s = kCrowdedTimeout * schedule_.estimate(index);
+    if (task.crowded) timeout_s += kCrowded_s - kLeastTimeout_s;
     timeout_s = std::min(timeout_s, in_time_s);
     const double begin = now_s();
     const Variant variant = variant_of(task);

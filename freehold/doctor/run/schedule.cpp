@@ -84,7 +84,8 @@ void Schedule::count(std::size_t task, double elapsed_s, bool was_disturbed) {
 }
 
 void Schedule::note_faster_than_first(std::size_t task, double elapsed_s) {
-  const bool is_as_first = tasks_[task].variant == 0 && tasks_[task].is_cell() && tasks_[task].setting.copies == 1;
+  const auto widest = std::ranges::max(tasks_, {}, [](const Task& each) { return each.setting.width(); }).setting;
+  const bool is_as_first = tasks_[task].variant == 0 && tasks_[task].is_cell() && tasks_[task].setting == widest;
   if (!is_as_first || effort_.serves || elapsed_s >= effort_.first_elapsed_s) return;
   effort_.first_elapsed_s = elapsed_s;
   effort_.first_cpu_s = std::min(effort_.first_cpu_s, elapsed_s * tasks_[task].setting.width());
