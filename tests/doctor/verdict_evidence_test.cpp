@@ -161,6 +161,14 @@ TEST(Evidence, SamplesSeeNothingGrowInMalloc_NotItsLock) {
 }
 
 // Half of the loss goes with Freehold; that copies lose the other half may be chance.
+// Half of the loss goes with another allocator. Without copies it is open why the rest is lost.
+TEST(Evidence, OtherPartIsNotKnown_NotMixed) {
+  Attribution recorded;
+  recorded.cpu_share = recorded.blocked_share = 0.3;
+  Made made = Made().takes(0, 1, 1).takes(3, 1, 0.625);
+  EXPECT_EQ(found(made.verdict(&recorded)), "allocator-lock");
+  EXPECT_EQ(found(made.copies(1).verdict(&recorded)), "mixed");
+}
 TEST(Evidence, OtherPartMayBeNothing_NotMixed) {
   Attribution recorded;
   recorded.cpu_share = 0.5;

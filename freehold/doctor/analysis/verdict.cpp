@@ -267,7 +267,8 @@ class Judge {
     for (const Part& part : verdict.parts) {
       if (part.cause != kind && part.share.value > greatest.share.value) greatest = part;
     }
-    const bool is_mixed = greatest.share.value >= kPartFrom && greatest.share.low >= kSurePartFrom;
+    const bool is_mixed =
+        greatest.cause != Cause::kUndecided && greatest.share.value >= kPartFrom && greatest.share.low >= kSurePartFrom;
     if (surely) return is_mixed ? Cause::kMixed : kind;
     // It scales as well as processes that share nothing.
     if (greatest.cause == Cause::kMemoryBandwidth && surely_scales(verdict)) return Cause::kNone;
