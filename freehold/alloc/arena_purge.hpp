@@ -189,10 +189,10 @@ class ArenaPurge {
   [[nodiscard]] bool look_at_empties(std::uint64_t now, Effort& effort) noexcept {
     constexpr unsigned kLooks = 4096;
     constexpr std::size_t kReclaimBytes = 32 * 1024;  // what taking a span back costs, beside giving pages back
-    SpanIndex i = slots_.empties().find(empties_cursor_);
-    if (i == Slots::Tree::kNone) i = slots_.empties().find(0);
+    SpanIndex i = slots_.find_empty(empties_cursor_);
+    if (i == Slots::Tree::kNone) i = slots_.find_empty(0);
     for (unsigned looks = 0; i != Slots::Tree::kNone && looks < kLooks && effort.left();
-         ++looks, i = slots_.empties().find(i + 1)) {
+         ++looks, i = slots_.find_empty(i + 1)) {
       const SizeClass c = slots_.class_of_span(i);
       if (c.is_slot() &&
           (slots_.span(i).page_hints.fetch_or(PageHints::kLooked, std::memory_order_relaxed) & PageHints::kLooked) == 0)
@@ -202,7 +202,7 @@ class ArenaPurge {
     }
     empties_cursor_ = i == Slots::Tree::kNone ? 0 : i;
     if (i != Slots::Tree::kNone) effort.calls = 0;  // the rest is for the next slow call
-    return slots_.empties().find(0) != Slots::Tree::kNone;
+    return slots_.find_empty(0) != Slots::Tree::kNone;
   }
   // True if partly used spans may have enough free pages for a search to be worth while.
   [[nodiscard]] bool is_much_scattered() noexcept {
@@ -242,7 +242,7 @@ class ArenaPurge {
   // `split`: huge pages, too. False: nothing is left that can go back.
   [[nodiscard]] bool purge_something(std::uint64_t now, Effort& effort, bool split = true) noexcept {
     constexpr std::size_t kLookBytes = 32 * 1024;  // what a look costs, beside giving pages back
-    if (const SpanIndex i = slots_.reclaim_empty_span(0); i != kNoSpan) {
+    if (const SpanIndex i = slots_.reclaim_empty_span(true); i != kNoSpan) {
       effort.bytes -= std::min(effort.bytes, kLookBytes);
       effort.reclaimed += Units::kSpanBytes;
       spans_.give_spans(i, 1, now);

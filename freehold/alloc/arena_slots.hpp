@@ -65,10 +65,11 @@ class ArenaSlots {
     bool belongs(SpanIndex span, unsigned tag) const noexcept { return slots->class_of_span(span).index() == tag; }
     // Slots smaller than a cache line: two threads that write to them in one line slow each other down for ever.
     bool is_left_to(pool::LastUser user, unsigned tag) const noexcept {
-      return Classes::slot_bytes(SizeClass{tag}) < base::kCacheLine && !slots->ended_threads_.has(user.thread()) &&
+      return Classes::slot_bytes(SizeClass{tag}) < base::kCacheLine && !slots->thread_ids_.has_ended(user.thread()) &&
              slots->budget_.may_scatter();
     }
     // More than may stay free: searches have the time to find it.
+    unsigned node_mask() const noexcept { return slots->node_mask(); }
     bool is_much_free() const noexcept { return !slots->budget_.may_scatter(); }
     // A span of no class: the claim that follows puts it into a tree.
     Tree* tree_of(SpanIndex span) const noexcept {
@@ -83,11 +84,19 @@ class ArenaSlots {
   using Pool = pool::WordPool<A, PoolConfig>;
 
   // The words of the trees over spans: stripe by stripe, each with a word of every class on lines of its own, so that the
-  // thread whose stripe it is shares lines and pages with few; behind them a line for the sets of empties and drained.
+  // thread whose stripe it is shares lines and pages with few; behind them the sets of empties, one for each memory node, on
+  // a line each where CPUs are many, and the set of drained.
   struct TreeWords {
     static constexpr std::size_t kLine = base::kCacheLine / sizeof(std::uint64_t);
     static constexpr std::size_t kStripe = base::align_up(Classes::kCount - 1, kLine);
-    [[nodiscard]] static constexpr std::size_t stride(unsigned stripes) noexcept { return stripes * kStripe + kLine; }
+    static constexpr unsigned kSets = ThreadIds<A>::kMostNodes;
+    // From one set of empties to the next.
+    [[nodiscard]] static constexpr std::size_t set_words(unsigned stripes) noexcept {
+      return std::clamp<std::size_t>(stripes / 4, kLine / kSets, kLine);
+    }
+    [[nodiscard]] static constexpr std::size_t stride(unsigned stripes) noexcept {
+      return stripes * kStripe + kSets * set_words(stripes);
+    }
   };
   // An eighth: a line of a span, where the engine has eight.
   static constexpr unsigned kFewWords = std::max(Config::kWordsPerSpan / 8, 1U);
@@ -113,8 +122,9 @@ class ArenaSlots {
     storages_[1].words.set(tables.few_words, kFewWords);
     const std::size_t stride = TreeWords::stride(stripes);
     Word* const words = tables.tree_words;
-    empties_.attach(words + stride - TreeWords::kLine, stride, spans);
-    drained_.attach(words + stride - TreeWords::kLine + 1, stride, spans);
+    Word* const sets = words + stripes * TreeWords::kStripe;
+    empties_.attach(sets, stride, spans, TreeWords::set_words(stripes));
+    drained_.attach(sets + 1, stride, spans);
     for (const SizeClass c : AllClasses<Classes>{}) {
       const auto bytes = static_cast<std::uint32_t>(Classes::slot_bytes(c));
       geometry_[c] = pool::SlotGeometry::of(base, Units::kSpanShift, bytes);
@@ -139,7 +149,7 @@ class ArenaSlots {
   [[nodiscard]] SizeClass class_after_leaving(SpanIndex i) const noexcept {
     return SizeClass{span_class_[i].load(Config::SpanOrders::kAskClass)};
   }
-  [[nodiscard]] constexpr EndedThreads<A>& ended_threads() noexcept { return ended_threads_; }
+  [[nodiscard]] constexpr ThreadIds<A>& thread_ids() noexcept { return thread_ids_; }
 
   // --- slots ---------------------------------------------------------------------------------------------------------
 
@@ -276,6 +286,11 @@ class ArenaSlots {
   void set_user(SpanIndex i, std::uint32_t thread_id) noexcept {
     span_hints_[i].last_user.store(pool::LastUser::active(thread_id).value, std::memory_order_relaxed);
   }
+  // The caller will be the first to touch the span's pages.
+  void set_home(SpanIndex i) noexcept {
+    const unsigned node = node_of_caller<Config>();
+    if (node != 0 || node_mask() != 0) spans_[i].home.store(node, std::memory_order_relaxed);
+  }
   // The caller's span becomes one of class `c`, and the caller gets `keep` of its slots (at most 64).
   [[nodiscard]] pool::Taken add_span(SpanIndex i, SizeClass c, unsigned keep) noexcept {
     counters_.span_claims.fetch_add(1, std::memory_order_relaxed);
@@ -283,14 +298,27 @@ class ArenaSlots {
     span_class_[i].store(static_cast<std::uint8_t>(c.index()), Config::SpanOrders::kSetClass);
     return pools_[c].publish(i, keep);
   }
-  // Takes one wholly free span at or after `from` back from its class; the span is the caller's.
-  [[nodiscard]] SpanIndex reclaim_empty_span(SpanIndex from) noexcept {
-    for (SpanIndex i = empties_.find(from); i != Tree::kNone; i = empties_.find(i + 1))
-      if (leave_empties(i)) return i;
+  // Takes one wholly free span back from its class; the span is the caller's. The caller's node comes first; another
+  // node's span is taken while much is free, or if `any` will do.
+  [[nodiscard]] SpanIndex reclaim_empty_span(bool any) noexcept {
+    const unsigned node_mask = this->node_mask(), node = node_mask == 0 ? 0 : node_of_caller<Config>();
+    for (unsigned other = 0; other <= node_mask; ++other) {
+      if (other == 1 && !any && budget_.may_scatter()) break;
+      for (SpanIndex i = 0; (i = empties_.find(i, (node ^ other) & node_mask)) != kNoSpan; ++i)
+        if (leave_empties(i)) return i;
+    }
     return kNoSpan;
   }
-  // Takes a span out of the set. Returns whether it is the caller's now, of no class.
+  // The first span at or after `from` that is in the set of any node; kNoSpan: none is.
+  [[nodiscard]] SpanIndex find_empty(SpanIndex from) noexcept {
+    SpanIndex first = empties_.find(from);
+    for (unsigned set = node_mask(); set != 0; --set) first = std::min(first, empties_.find(from, set));
+    return first;
+  }
+  // Takes a span out of the sets. Returns whether it is the caller's now, of no class.
   [[nodiscard]] bool leave_empties(SpanIndex i) noexcept {
+    for (unsigned set = node_mask(); set != 0; --set)
+      if (empties_.test(i, set)) empties_.retire(i, [] { return false; }, set);
     empties_.retire(i, [] { return false; });
     const SizeClass c = class_after_leaving(i);
     return c.is_slot() && reclaim_span(i, c);
@@ -298,7 +326,6 @@ class ArenaSlots {
 
   // --- for looks at spans --------------------------------------------------------------------------------------------
 
-  [[nodiscard]] Tree& empties() noexcept { return empties_; }
   [[nodiscard]] Tree& drained() noexcept { return drained_; }
   // Before a look at the span's pages. A free that finds the word set relies on this look or a later one, so the word is
   // cleared after the bit and before the look.
@@ -344,7 +371,7 @@ class ArenaSlots {
   // The invariants for a span of class c, or of none.
   [[nodiscard]] bool check_span(SpanIndex i, SizeClass c) noexcept {
     if (span_hints_[i].is_drained.load(std::memory_order_relaxed) != 0 && !drained_.check_path(i)) return false;
-    return !c.is_slot() || (pools_[c].check_span(i) && (!pools_[c].looks_full(i) || empties_.check_path(i)));
+    return !c.is_slot() || (pools_[c].check_span(i) && (!pools_[c].looks_full(i) || is_found_empty(i)));
   }
 
  private:
@@ -380,11 +407,28 @@ class ArenaSlots {
     const std::uint64_t full = pools_[c].shape().full(pool::word_in_span(index));
     (void)give_word(c, index, bits & ~twice, full, words_of(c)[index]);
   }
+  [[nodiscard]] unsigned node_mask() const noexcept {
+    if constexpr (requires { Config::node(); })
+      return thread_ids_.node_mask();
+    else
+      return 0;
+  }
+  // The set that a wholly free span stands in is that of its home: the threads there get it back.
+  [[nodiscard]] unsigned set_of(SpanIndex i) const noexcept {
+    const unsigned node_mask = this->node_mask();
+    return node_mask == 0 ? 0 : spans_[i].home.load(std::memory_order_relaxed) & node_mask;
+  }
+  [[nodiscard]] bool is_found_empty(SpanIndex i) const noexcept {
+    for (unsigned set = 0; set <= node_mask(); ++set)
+      if (empties_.check_path(i, set)) return true;
+    return false;
+  }
   // A word became full: its span may be wholly free. One bit set, once per span that empties.
   void note_full(SizeClass c, pool::WordIndex index) noexcept {
     const SpanIndex span = pool::span_of(index);
-    if (!empties_.test(span) && pools_[c].looks_full(span, pool::word_in_span(index))) {
-      empties_.set(span);
+    const unsigned set = set_of(span);
+    if (!empties_.test(span, set) && pools_[c].looks_full(span, pool::word_in_span(index))) {
+      empties_.set(span, set);
       budget_.not_stuck(Units::kSpanBytes);
       due_.note();
     }
@@ -416,7 +460,8 @@ class ArenaSlots {
     if (!pool.take_all(i)) {
       // A missing word may have come back while we held others; the thread that brought it did not see a free span. And the
       // span may be another class's by now.
-      if (const SizeClass now_c = class_of_span(i); now_c.is_slot() && pools_[now_c].looks_full(i)) empties_.set(i);
+      if (const SizeClass now_c = class_of_span(i); now_c.is_slot() && pools_[now_c].looks_full(i))
+        empties_.set(i, set_of(i));
       return false;
     }
     if (class_of_span(i) != c) [[unlikely]] {
@@ -440,9 +485,9 @@ class ArenaSlots {
   Storage storages_[2] = {{this, 0}, {this, 1}};
   PerClass<Pool, Classes::kCount> pools_;
   PerClass<pool::SlotGeometry, Classes::kCount> geometry_;
-  Tree empties_;  // spans that looked wholly free
+  Tree empties_;  // spans that looked wholly free, in sets by node
   Tree drained_;  // spans in which slots became free since their pages were looked at
-  alignas(base::kCacheLine) EndedThreads<A> ended_threads_;
+  alignas(base::kCacheLine) ThreadIds<A> thread_ids_;
 };
 
 }  // namespace freehold::alloc

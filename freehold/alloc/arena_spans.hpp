@@ -59,9 +59,9 @@ class SpanSource {
     constexpr unsigned kMost = Config::kReclaimedForRuns, kLooks = 4 * kMost;
     unsigned reclaimed = 0;
     if constexpr (kMost != 0) {
-      SpanIndex i = slots_.empties().find(0);
+      SpanIndex i = slots_.find_empty(0);
       for (unsigned looks = 0; i != Slots::Tree::kNone && looks < kLooks && reclaimed < kMost;
-           ++looks, i = slots_.empties().find(i + 1)) {
+           ++looks, i = slots_.find_empty(i + 1)) {
         // Relaxed: the kind of a chunk in use does not change.
         if (chunks_.chunk(i / Units::kChunkSpans).kind.load(std::memory_order_relaxed) != ChunkKind::kRuns) continue;
         if (!slots_.leave_empties(i)) continue;
@@ -90,7 +90,10 @@ class SpanSource {
   // A span that is the caller's: free and warm, or of another class that has become wholly free, or clean.
   [[nodiscard]] SpanIndex span_for(SizeClass c, std::uint64_t now) noexcept {
     const TakenSpans t = take_spans(chunk_kind_of(c), 1, 1, true, now);
-    if (t.first != kNoSpan && t.dirty == 0) huge_.ask_for_huge_page(t);
+    if (t.first != kNoSpan && t.dirty == 0) {
+      slots_.set_home(t.first);
+      huge_.ask_for_huge_page(t);
+    }
     return t.first;
   }
   // Before clean memory, spans of classes that have become wholly free; for a span of a class (`reuse`) one of another
@@ -105,7 +108,7 @@ class SpanSource {
       t = chunks_.take(kind, n, alignment, cpu, shard.cursor(kind), anywhere);
     }
     if (!reuse || t.dirty != 0) return t;
-    const SpanIndex i = slots_.reclaim_empty_span(0);
+    const SpanIndex i = slots_.reclaim_empty_span(false);
     if (i == kNoSpan) return t;
     if (t.first != kNoSpan) chunks_.give_untouched(t, n);
     (void)spans_.report(shard, 1, 0);
@@ -117,7 +120,7 @@ class SpanSource {
     const auto cpu = spans_.number_of(shard);
     for (const bool reclaimed : {false, true}) {
       if (reclaimed)
-        for (SpanIndex i = slots_.reclaim_empty_span(0); i != kNoSpan; i = slots_.reclaim_empty_span(i + 1))
+        for (SpanIndex i = slots_.reclaim_empty_span(true); i != kNoSpan; i = slots_.reclaim_empty_span(true))
           spans_.give_spans(i, 1, now);
       for (const ChunkKind k : {kind, other_kind(kind)}) {
         const TakenSpans t = chunks_.take(k, n, alignment, cpu, shard.cursor(k), true);

@@ -64,25 +64,49 @@ struct ArenaCounters {
   typename A::template atomic<std::uint64_t> purged_bytes{0}, purge_calls{0}, span_claims{0}, span_returns{0};
 };
 
-// The threads that have ended, by the last bits of their ids: a hint. One that shares them with a later thread counts as
-// living once that has begun.
+// What the ids of threads tell: hints, in their last bits. Relaxed, all of it: publishes nothing.
 template <sync::Atomics A>
-class EndedThreads {
+class ThreadIds {
  public:
-  // Relaxed, all of it: publishes nothing.
+  static constexpr unsigned kMostNodes = 4;  // further ones share
+  // A set of the threads that have ended. One that shares its bits with a later thread counts as living once that has begun.
   void note_begin(std::uint32_t id) noexcept {
-    if (has(id)) word_of(id).fetch_and(~base::bit(id % 64), std::memory_order_relaxed);
+    if (has_ended(id)) word_of(id).fetch_and(~base::bit(id % 64), std::memory_order_relaxed);
   }
   void note_end(std::uint32_t id) noexcept { word_of(id).fetch_or(base::bit(id % 64), std::memory_order_relaxed); }
-  [[nodiscard]] bool has(std::uint32_t id) const noexcept {
+  [[nodiscard]] bool has_ended(std::uint32_t id) const noexcept {
     return (words_[id / 64 % kWords].load(std::memory_order_relaxed) >> id % 64 & 1) != 0;
+  }
+  // id & node_mask() is the thread's memory node; 0: all threads began on one node. A thread that began before any thread of
+  // another node may have an id that says otherwise.
+  [[nodiscard]] unsigned node_mask() const noexcept { return node_mask_.load(std::memory_order_relaxed); }
+  [[nodiscard]] bool is_of_node(std::uint32_t id, unsigned node) const noexcept { return ((id ^ node) & node_mask()) == 0; }
+  // The id of a thread that begins on `node`, after `last`. The caller serialises.
+  [[nodiscard]] std::uint32_t next(std::uint32_t last, std::uint32_t end, unsigned node) noexcept {
+    node %= kMostNodes;
+    if (node > node_mask()) node_mask_.store(std::bit_ceil(node + 1) - 1, std::memory_order_relaxed);
+    do {
+      last = last % (end - 1) + 1;
+    } while ((last & node_mask()) != node);
+    return last;
   }
 
  private:
   static constexpr unsigned kWords = 16;
   [[nodiscard]] auto& word_of(std::uint32_t id) noexcept { return words_[id / 64 % kWords]; }
   typename A::template atomic<std::uint64_t> words_[kWords]{};
+  // Read by every search, and written as often as there are nodes: the simulated machine does not count it.
+  alignas(base::kCacheLine) std::atomic<unsigned> node_mask_{0};
 };
+
+// The memory node of the calling thread's CPU. The models leave it out.
+template <class Config>
+[[nodiscard]] unsigned node_of_caller() noexcept {
+  if constexpr (requires { Config::node(); })
+    return Config::node();
+  else
+    return 0;
+}
 
 // How much a step of giving memory back may still do.
 struct Effort {

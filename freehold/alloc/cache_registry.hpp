@@ -17,6 +17,7 @@
 #include "freehold/alloc/metadata.hpp"
 #include "freehold/alloc/stats.hpp"
 #include "freehold/alloc/thread_cache.hpp"
+#include "freehold/base/keep_errno.hpp"
 #include "freehold/sync/change_count.hpp"
 #include "freehold/sync/fork_gate.hpp"
 #include "freehold/sync/lock.hpp"
@@ -32,7 +33,7 @@ class CacheRegistry {
   static constexpr std::uint32_t kFirstCpuId = 1U << 30;  // ids of threads are smaller
 
   // Both hear of threads that come and go.
-  constexpr CacheRegistry(FreeSpans<A, Config>& spans, EndedThreads<A>& ended) noexcept : spans_(spans), ended_(ended) {}
+  constexpr CacheRegistry(FreeSpans<A, Config>& spans, ThreadIds<A>& ids) noexcept : spans_(spans), ids_(ids) {}
 
   // Not thread-safe.
   void attach(Pages& pages) noexcept { metadata_.attach(pages); }
@@ -50,10 +51,8 @@ class CacheRegistry {
     auto* cache = new (memory) Cache(reinterpret_cast<void**>(static_cast<Cache*>(memory) + 1));
     cache->allowance = Config::kThreadBytes;
     cache->id = std::exchange(left_ids_[spans_.shard_number()], 0);
-    if (cache->id == 0) {
-      last_id_ = (last_id_ + 1) % kFirstCpuId;  // an id that comes round again costs a hint
-      cache->id = last_id_ + (last_id_ == 0 ? 1 : 0);
-    }
+    if (const unsigned node = node_of_caller<Config>(); cache->id == 0 || !ids_.is_of_node(cache->id, node))
+      give_id(*cache, node);
     cache->slow.store(slow_calls_, std::memory_order_relaxed);
     const sync::Change change(changes_);
     cache->next = first_;
@@ -62,7 +61,7 @@ class CacheRegistry {
     threads_.store(threads() + 1, std::memory_order_relaxed);
     peak_threads_ = std::max(peak_threads_, threads());
     spans_.expect_threads(peak_threads_);
-    ended_.note_begin(cache->id);
+    ids_.note_begin(cache->id);
     return cache;
   }
   // Gives the record back of a cache that holds nothing any more.
@@ -80,9 +79,21 @@ class CacheRegistry {
       first_ = cache->next;
     if (cache->next != nullptr) cache->next->previous = cache->previous;
     threads_.store(threads() - 1, std::memory_order_relaxed);
-    ended_.note_end(cache->id);
+    ids_.note_end(cache->id);
     left_ids_[spans_.shard_number()] = cache->id;
     metadata_.free(cache, sizeof(Cache) + 2 * sizeof(void*));
+  }
+  // The owner is about to look for memory. If it has moved to another memory node, or began before any thread there did, it
+  // gets an id that says so.
+  [[gnu::noinline]] void follow_node(Cache& cache) noexcept {
+    if (ids_.node_mask() == 0) return;
+    const unsigned node = node_of_caller<Config>();
+    if (ids_.is_of_node(cache.id, node)) return;
+    const base::KeepErrno keep;
+    const sync::Guard guard(lock_);
+    ids_.note_end(cache.id);
+    give_id(cache, node);
+    ids_.note_begin(cache.id);
   }
   // So many threads will allocate, although they do not get caches: those who share the caches of CPUs.
   void expect_threads(std::size_t n) noexcept {
@@ -168,6 +179,9 @@ class CacheRegistry {
   }
 
  private:
+  // An id that comes round again costs a hint.
+  void give_id(Cache& cache, unsigned node) noexcept { cache.id = last_id_ = ids_.next(last_id_, kFirstCpuId, node); }
+
   alignas(base::kCacheLine) Lock lock_;
   Metadata<Pages> metadata_;
   Cache* first_ = nullptr;
@@ -177,7 +191,7 @@ class CacheRegistry {
   std::uint32_t left_ids_[Config::kShards]{};  // of the thread that ended last on each CPU: the next one finds its spans
   const typename Cache::Slow* slow_calls_ = nullptr;
   FreeSpans<A, Config>& spans_;
-  EndedThreads<A>& ended_;
+  ThreadIds<A>& ids_;
   sync::ChangeCount<A> changes_;  // of the list, and of what ended threads had counted
   std::uint64_t past_remote_frees_ = 0;
   PerClass<std::uint64_t, Classes::kCount> past_refills_, past_drains_;

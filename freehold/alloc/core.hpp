@@ -225,14 +225,14 @@ class Core {
   ArenaType arena_;
   Blocks blocks_{arena_, direct_};
   Large large_{arena_, direct_, blocks_, kept_, relief_};
-  Registry registry_{arena_.free_spans(), arena_.slots().ended_threads()};
+  Registry registry_{arena_.free_spans(), arena_.slots().thread_ids()};
   DirectBlocks<A, Config, Pages> direct_;
 
   Arrays arrays_{registry_};
   Kept kept_{arena_, registry_};
   ReliefType relief_{arena_, direct_, registry_, kept_};
   Returns returns_{arena_, arrays_, kept_, relief_};
-  Refill<A, Config, Pages, Clock> refill_{arena_, direct_, kept_, arrays_, returns_};
+  Refill<A, Config, Pages, Clock> refill_{arena_, direct_, registry_, kept_, arrays_, returns_};
   Drain<A, Config, Pages, Clock> drain_{arena_, blocks_, arrays_, relief_, returns_};
   Moving<A, Config, Pages, Clock> moving_{arena_, blocks_, arrays_, returns_};
   typename A::template atomic<std::uint64_t> late_frees_{0};

@@ -37,10 +37,12 @@ class Refill {
   using ArenaType = typename Returns::ArenaType;
   using Kept = typename Returns::Kept;
   using Arrays = CacheArrays<A, Config, Pages>;
+  using Registry = typename Arrays::Registry;
   using Direct = DirectBlocks<A, Config, Pages>;
 
-  constexpr Refill(ArenaType& arena, Direct& direct, Kept& kept, Arrays& arrays, Returns& returns) noexcept
-      : arena_(arena), direct_(direct), kept_(kept), arrays_(arrays), returns_(returns) {}
+  constexpr Refill(ArenaType& arena, Direct& direct, Registry& registry, Kept& kept, Arrays& arrays,
+                   Returns& returns) noexcept
+      : arena_(arena), direct_(direct), registry_(registry), kept_(kept), arrays_(arrays), returns_(returns) {}
 
   // Not thread-safe. `cpus`: how many threads can run at once.
   void init(unsigned cpus) noexcept { max_foreign_spans_ = cpus; }
@@ -53,8 +55,10 @@ class Refill {
     bin.active = bin.is_refilled = true;
     const unsigned want = bin.batch;
     pool::Taken taken = arena_.slots().take_slots_at_home(c, bin.cursor, want, cache.id);
-    if (taken.bits == 0) [[unlikely]]
+    if (taken.bits == 0) [[unlikely]] {
+      registry_.follow_node(cache);
       taken = find(bin.cursor, c, want, cache.id, &cache);
+    }
     if (taken.bits == 0) return nullptr;
     // Relaxed: only this thread writes it.
     bin.refills.store(bin.refills.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
@@ -118,6 +122,7 @@ class Refill {
 
   ArenaType& arena_;
   Direct& direct_;
+  Registry& registry_;
   Kept& kept_;
   Arrays& arrays_;
   Returns& returns_;

@@ -30,6 +30,7 @@ struct alignas(base::kCacheLine) Span {
   // One for the classes of each table of words: a stale bit of a former class must not lead into the next span's words.
   typename A::template atomic<std::uint64_t> summaries[2];
   typename A::template atomic<std::uint64_t> page_hints;
+  typename A::template atomic<std::uint32_t> home;  // the memory node of its pages: a hint
 };
 
 // What a drain asks for each word that it gives back, in one line.

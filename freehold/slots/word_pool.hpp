@@ -101,6 +101,7 @@ struct WordPoolOrders {
 // Config gives: Storage, Orders.
 //   Storage: Word& word(WordIndex); Word& summary(span); atomic<uint32_t>& last_user(span), a LastUser's value;
 //            bool belongs(span, tag): to the pool of this tag, now;
+//            unsigned node_mask(): the last bits of thread ids that stand for memory nodes; may be left out;
 //            bool is_left_to(LastUser, tag): whether no other thread takes over the spans of this one, for now;
 //            SummaryTree<A>* tree_of(span): of the pool that the span belongs to now; null: to none
 // It is data that all pools over the same spans share, and calls none of them.
@@ -139,9 +140,10 @@ class WordPool {
       if (const Taken t = take_in_span(home, word_in_span(cursor.word), want); t.bits != 0) return t;
     clear_active(cursor, thread_id);
     Foreign foreign;
-    // Its own stripe, then some of the others: others each time, since a search that finds nothing is followed by a new
-    // span, and so by another home.
-    unsigned looks = max_foreign_spans == 0 ? stripes_ : std::min(stripes_, 1 + kStripeLooks);
+    // Its own stripe, then some of the others of its memory node: others each time, since a search that finds nothing is
+    // followed by a new span, and so by another home.
+    const unsigned node_mask = last_bits_of_nodes();
+    unsigned looks = max_foreign_spans == 0 ? stripes_ : std::min(stripes_ / (node_mask + 1), 1 + kStripeLooks);
     const unsigned turn = home * 0x9e3779b9U >> 16;
     unsigned looked = 0;
     for (; foreign.seen < kForeignLook; ++looked) {
@@ -149,7 +151,7 @@ class WordPool {
         if (looks == stripes_ || !is_much_free()) break;
         looks = stripes_;  // else memory would grow beside what is free
       }
-      const unsigned stripe = (thread_id + (looked == 0 ? 0 : 1 + (turn + looked) % (stripes_ - 1))) & (stripes_ - 1);
+      const unsigned stripe = (thread_id + stripe_offset(looked, turn, node_mask)) & (stripes_ - 1);
       if (looked != 0 && tree_.looks_empty(stripe)) continue;
       if (const Taken t = take_in_stripe(stripe, looked == 0 ? home : 0, want, thread_id, max_foreign_spans, foreign);
           t.bits != 0)
@@ -290,6 +292,23 @@ class WordPool {
   }
 
  private:
+  // The last bits of a thread's id that say on which memory node it is; 0: there is one.
+  [[nodiscard]] unsigned last_bits_of_nodes() const noexcept {
+    if constexpr (requires { storage_->node_mask(); })
+      return storage_->node_mask() & (stripes_ - 1);
+    else
+      return 0;
+  }
+  // The distance from the thread's own stripe to the one that a search looks into as number `looked`: the stripes of its
+  // node come first, from one that depends on `turn`, and then the others. The numbers below stripes_ lead to each stripe
+  // once.
+  [[nodiscard]] unsigned stripe_offset(unsigned looked, unsigned turn, unsigned node_mask) const noexcept {
+    const unsigned nodes = node_mask + 1, of_node = stripes_ / nodes;
+    if (looked == 0) return 0;
+    if (looked < of_node) return nodes * (1 + (turn + looked) % (of_node - 1));
+    const unsigned other = (turn + looked) % (stripes_ - of_node);
+    return other / node_mask * nodes + 1 + other % node_mask;
+  }
   [[nodiscard]] bool is_much_free() const noexcept {
     if constexpr (requires { storage_->is_much_free(); })
       return storage_->is_much_free();

@@ -306,6 +306,33 @@ TEST(Arena_Model, EveryScenario_NothingTwiceNothingLost) { sim::expect_all_ok("a
 TEST(Arena_Model, RunAgainstClaimThatReclaims_NothingTwiceNothingLost) {
   sim::expect_all_ok("arena", {{within("reclaiming", 3, 2), run_against_claim<model::Reclaiming>}});
 }
+// Wholly free spans wait for the threads of their node, and go to others when memory is short.
+template <class Traits, unsigned kWho>
+void claim_of_the_last(sim::Execution& run) {
+  ArenaWorld<Traits> world;
+  Crowded<Traits> crowd(world);
+  crowd.release(2), crowd.release(3);
+  Slots held;
+  for (unsigned i = 0; i < 2; ++i)
+    run.spawn([&, i] {
+      if (i == kWho) held = world.allocate(2);
+    });
+  run.check([&] {
+    SIM_CHECK(held);
+    crowd.release_all();
+    world.check_at_rest({held}, {kWho});
+  });
+}
+template <class Traits>
+sim::Scenarios scenarios_of_nodes() {
+  return {{within("nodes/last of 0", 2, 2), claim_of_the_last<Traits, 0>},
+          {within("nodes/last of 1", 2, 2), claim_of_the_last<Traits, 1>},
+          {within("nodes/last/last", 2, 2), claim_against_claim_of_the_last<Traits>},
+          {within("nodes/drain/claim", 3, 2), drain_against_claim<Traits, false>},
+          {within("nodes/refill/claim", 2, 2), refill_against_claim<Traits, false>},
+          {within("nodes/drain/drain/tick", 3, 2), drain_against_drain<Traits, true>}};
+}
+TEST(Arena_Model, TwoNodes_NothingTwiceNothingLost) { sim::expect_all_ok("arena", scenarios_of_nodes<model::TwoNodes>()); }
 TEST(Arena_Model, EverythingAtOnce_Pct_NothingTwiceNothingLost) {
   sim::expect_all_ok("arena", {{sim::at_random("everything", 2, 5, 50'000), everything<Faithful>}});
 }

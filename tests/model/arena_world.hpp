@@ -40,6 +40,7 @@ class ArenaWorld {
                                             .huge_pages = g_huge_pages});
     SIM_CHECK(ready);
     arena_.free_spans().expect_threads(2);
+    if (Traits::kNodes > 1) (void)arena_.slots().thread_ids().next(0, 8, Traits::kNodes - 1);
     pages_.memory = arena_.base();
   }
 
@@ -107,6 +108,7 @@ class ArenaWorld {
       SIM_CHECK(arena_.runs().run_pages(i) == 0);
     });
     SIM_CHECK(arena_.free_dirty_bytes() == 0);
+    SIM_CHECK(arena_.slots().find_empty(0) == kNoSpan);
   }
 
   // For mutants: whether the running thread is in trim().

@@ -120,20 +120,20 @@ TEST(EngineScale, LockHandOversPerPair_Few) {
 
 // ---- memory nodes ----------------------------------------------------------------------------------------------------
 
-// Of the lines that came, those that another of two nodes served, on 4, 16 and 64 cores. A block's first line is one that
-// its own memory serves.
+// Of the lines that came, those that another of two nodes served, at most, on 4, 16 and 64 cores. A block's first line is
+// one that its own memory serves.
 struct Far {
   EngineWorkload workload;
-  std::size_t bytes;
-  std::array<double, kCores.size()> share;
+  std::vector<std::size_t> sizes;
+  double most;
 };
-constexpr double kFarSlack = 0.2;
 const std::vector<Far> kFar{
-    // Spans and chunks go from thread to thread, whatever their nodes.
-    {EngineWorkload::kMany, 512, {0.006, 0.055, 0.012}},
-    {EngineWorkload::kMany, 4096, {0.062, 0.002, 0}},
-    {EngineWorkload::kMany, 1048576, {0, 0.450, 0.371}},
-    {EngineWorkload::kChurn, 512, {0.218, 0.463, 0.363}},
+    {EngineWorkload::kMany, {16, 512, 4096, 32768}, 0.02},
+    {EngineWorkload::kProducer, {16, 512}, 0.05},
+    // All blocks are at home; what is left are the registry's lock and the lists behind it.
+    {EngineWorkload::kChurn, {16, 512, 4096}, 0.3},
+    // Chunks go from thread to thread, whatever their nodes.
+    {EngineWorkload::kMany, {1048576}, 0.6},
 };
 
 double far_share(EngineWorkload workload, std::size_t bytes, unsigned cores, unsigned nodes) {
@@ -153,11 +153,11 @@ TEST(EngineScale, OwnBlocksOnTwoOrFourNodes_ServedAtHome) {
       }
 }
 
-TEST(EngineScale, TwoNodes_LinesServedByTheOther) {
-  for (const auto& [workload, bytes, golden] : kFar)
-    for (std::size_t i = 0; i < kCores.size(); ++i)
-      EXPECT_NEAR(far_share(workload, bytes, kCores[i], 2), golden[i], kFarSlack)
-          << text_of({workload, bytes}) << ", " << kCores[i] << " cores";
+TEST(EngineScale, TwoNodes_LinesServedByTheOther_Few) {
+  for (const auto& [workload, sizes, most] : kFar)
+    for (const std::size_t bytes : sizes)
+      for (const unsigned cores : kCores)
+        EXPECT_LE(far_share(workload, bytes, cores, 2), most) << text_of({workload, bytes}) << ", " << cores << " cores";
 }
 
 // Cores 0 and 1 on one node, 2 and 3 on the other.

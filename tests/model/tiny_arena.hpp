@@ -24,7 +24,12 @@ struct Faithful {
   using ChunkOrders = alloc::ChunkPoolOrders;
   using SpanOrders = alloc::ArenaOrders;
   using RunOrders = alloc::RunCacheOrders;
+  static constexpr unsigned kNodes = 1;
   static constexpr unsigned kReclaimedForRuns = 0;  // explored apart: it makes each scenario with runs too long
+};
+// The spans of odd threads on one memory node, those of even ones on the other.
+struct TwoNodes : Faithful {
+  static constexpr unsigned kNodes = 2;
 };
 struct Reclaiming : Faithful {
   static constexpr unsigned kReclaimedForRuns = 1;
@@ -58,6 +63,11 @@ struct TinyConfig {
     }
   };
   using Orders = typename Traits::Orders;
+  static unsigned node() noexcept
+    requires(Traits::kNodes > 1)
+  {
+    return (sim::thread_index() + 1) % Traits::kNodes;  // as the ids that the worlds use
+  }
 
   static constexpr unsigned kSpanShift = Layout::kSpanShift;
   static constexpr unsigned kWordsPerSpan = ((1U << Layout::kSpanShift) / Layout::kSlotBytes + 63) / 64;

@@ -42,8 +42,8 @@ class CacheArraysTest : public ::testing::Test {
   Budget<A, Config> budget_;
   DueNote<A> due_;
   FreeSpans<A, Config> spans_{budget_, due_};
-  EndedThreads<A> ended_;
-  Registry registry_{spans_, ended_};
+  ThreadIds<A> ids_;
+  Registry registry_{spans_, ids_};
   CacheArrays<A, Config, test::FakePages> arrays_{registry_};
   Cache* caches_[2] = {};
 };

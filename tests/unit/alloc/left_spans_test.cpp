@@ -72,12 +72,12 @@ TEST(LeftSpans, MoreThanTheBudgetAllows_AreUsed) {
 }
 
 TEST(LeftSpans, AsManyThreadsAsTheSetOfThoseThatEndedHolds_TheLivingOnesAreKnown) {
-  EndedThreads<sync::NativeAtomics> ended;
+  ThreadIds<sync::NativeAtomics> ids;
   for (std::uint32_t id = 1; id < 5000; ++id) {
-    ended.note_begin(id);
-    EXPECT_FALSE(ended.has(id));
-    ended.note_end(id);
-    EXPECT_TRUE(ended.has(id));
+    ids.note_begin(id);
+    EXPECT_FALSE(ids.has_ended(id));
+    ids.note_end(id);
+    EXPECT_TRUE(ids.has_ended(id));
   }
 }
 

@@ -91,13 +91,43 @@ TEST(ManyCpus, NextThreadOnACpu_GetsTheIdOfTheOneThatEndedThere) {
   const std::uint32_t id = third->cache()->id;
   Placed::cpu = 3;
   third.reset();
-  EXPECT_TRUE(machine.arena().slots().ended_threads().has(id));
+  EXPECT_TRUE(machine.arena().slots().thread_ids().has_ended(id));
   const auto elsewhere = begin(2), there = begin(3), behind = begin(3);
   EXPECT_EQ(there->cache()->id, id);
-  EXPECT_FALSE(machine.arena().slots().ended_threads().has(id)) << "it lives again";
+  EXPECT_FALSE(machine.arena().slots().thread_ids().has_ended(id)) << "it lives again";
   std::set<std::uint32_t> ids;
   for (const auto* thread : {&first, &second, &elsewhere, &there, &behind}) ids.insert((*thread)->cache()->id);
   EXPECT_EQ(ids.size(), 5U) << "no two at once";
+}
+
+// Two memory nodes, of two CPUs each.
+struct TwoNodes : NativeConfig {
+  static unsigned node() noexcept { return Placed::cpu / 2; }
+};
+using TwoNodeMachine = test::TestCore<Placed, TwoNodes>;
+
+// A span goes back to the threads of the node that touched its pages first, whoever used it since.
+TEST(ManyCpus, WhollyFreeSpan_GoesToThreadsOfItsNode) {
+  constexpr std::size_t kBytes = 512, kOther = 640;
+  TwoNodeMachine machine(test::small_settings(), NativeConfig::kBudgetBytes, 4);
+  using Worker = test::Thread<TwoNodeMachine>;
+  const auto span_of = [](const void* block) { return reinterpret_cast<std::uintptr_t>(block) >> NativeConfig::kSpanShift; };
+  Worker first(machine);
+  Placed::cpu = 2;
+  Worker second(machine);
+  ASSERT_TRUE(machine.arena().slots().thread_ids().is_of_node(second.cache()->id, 1));
+  Placed::cpu = 0;
+  ASSERT_FALSE(machine.arena().slots().thread_ids().is_of_node(first.cache()->id, 0));
+  void* const block = first.allocate(kBytes);
+  EXPECT_TRUE(machine.arena().slots().thread_ids().is_of_node(first.cache()->id, 0)) << "it began before there were nodes";
+  const std::uintptr_t span = span_of(block);
+  first.free(block);
+  first.leave();
+  Placed::cpu = 2;
+  EXPECT_NE(span_of(second.allocate(kOther)), span) << "while memory may be free";
+  Placed::cpu = 1;
+  Worker third(machine);
+  EXPECT_EQ(span_of(third.allocate(kOther)), span);
 }
 
 }  // namespace

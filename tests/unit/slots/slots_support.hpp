@@ -22,8 +22,9 @@ class TestSpans {
   using Word = typename A::template atomic<std::uint64_t>;
 
   // Pool number i + 1 has the shape shapes[i]; each has `stripes` stripes.
-  TestSpans(std::uint32_t spans, const std::vector<pool::SpanShape>& shapes, unsigned stripes = 1)
+  TestSpans(std::uint32_t spans, const std::vector<pool::SpanShape>& shapes, unsigned stripes = 1, unsigned nodes = 1)
       : count_(spans),
+        nodes_(nodes - 1),
         words_(std::make_unique<Word[]>(std::size_t{spans} * 64)),
         summaries_(std::make_unique<Word[]>(spans)),
         last_users_(std::make_unique<typename A::template atomic<std::uint32_t>[]>(spans)),
@@ -39,6 +40,7 @@ class TestSpans {
   Word& summary(std::uint32_t span) const { return summaries_[span]; }
   auto& last_user(std::uint32_t span) const { return last_users_[span]; }
   bool belongs(std::uint32_t span, unsigned tag) const { return owners_[span].load(std::memory_order_acquire) == tag; }
+  unsigned node_mask() const { return nodes_; }
   static bool is_left_to(pool::LastUser, unsigned) { return false; }
   pool::SummaryTree<A>* tree_of(std::uint32_t span) const {
     const unsigned tag = owners_[span].load(std::memory_order_acquire);
@@ -80,6 +82,7 @@ class TestSpans {
 
  private:
   std::uint32_t count_;
+  unsigned nodes_;  // less one
   std::unique_ptr<Word[]> words_, summaries_;
   std::unique_ptr<typename A::template atomic<std::uint32_t>[]> last_users_;
   std::unique_ptr<typename A::template atomic<std::uint8_t>[]> owners_;

@@ -42,6 +42,27 @@ TEST(WordPool, Stripes_OwnSpansFirst_ThenTheOthers) {
   EXPECT_TRUE(spans.check());
 }
 
+// The last bits of a thread's id name its node.
+TEST(WordPool, Stripes_OfTheOwnNodeFirst_OthersWhereAnySpanIsWanted) {
+  for (const unsigned stripes : {4U, 8U, 64U})
+    for (const unsigned nodes : {2U, 4U}) {
+      Storage spans(stripes, {{64}}, stripes, nodes);
+      for (std::uint32_t b = 0; b < stripes; ++b) {
+        spans.last_user(b).store(LastUser::inactive(64 + b).value);
+        spans.give(b, 1);
+      }
+      std::set<std::uint32_t> found;
+      Cursor cursor;
+      for (unsigned i = 0; i < stripes; ++i) {
+        const Taken t = spans.take(1, cursor, 64, 66, i < std::min(stripes / nodes, 8U) ? 1 : kAnywhere);
+        ASSERT_EQ(t.bits, kAll);
+        EXPECT_EQ((span_of(t.word) - 66) % nodes == 0, i < stripes / nodes) << i << " of " << stripes << ", " << nodes;
+        found.insert(span_of(t.word));
+      }
+      EXPECT_EQ(found.size(), stripes);
+    }
+}
+
 // Whatever limit: with so many free spans of others, which the search does not even count to the end, memory does not
 // grow any more.
 TEST(WordPool, Take_HighLimitAmongManySpansOfOthers_TakesOneOver) {
