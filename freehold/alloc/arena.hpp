@@ -216,7 +216,7 @@ bool Arena<A, Config, Pages>::init(Pages& pages, const ArenaSettings& settings) 
   const unsigned words = space.add_table(Config::kWordsPerSpan * sizeof(Word), 0, spans);
   const unsigned few_words = space.add_table(Slots::kFewWords * sizeof(Word), 0, spans);
   const unsigned chunk_records = space.add_table(sizeof(Chunk<A>), kChunkShift, chunks);
-  const unsigned chunk_words = add_tree(chunks, kChunkShift, Chunks::kTrees);
+  const unsigned chunk_words = add_tree(chunks, kChunkShift, std::size_t{Chunks::kTrees} * settings.chunk_stripes);
   const unsigned tree_words = add_tree(spans, 0, Slots::TreeWords::stride(settings.stripes));
 
   huge_.init(pages, settings.huge_pages);
@@ -228,7 +228,7 @@ bool Arena<A, Config, Pages>::init(Pages& pages, const ArenaSettings& settings) 
                  static_cast<Word*>(space.table(few_words)), static_cast<Word*>(space.table(tree_words))},
                 base(), spans, settings.stripes);
   free_.chunks().attach(static_cast<Chunk<A>*>(space.table(chunk_records)), static_cast<Word*>(space.table(chunk_words)),
-                        chunks);
+                        chunks, settings.chunk_stripes);
   runs_.attach(static_cast<typename Runs::RunWord*>(space.table(runs)));
   return true;
 }

@@ -46,17 +46,17 @@ class ArenaGrowth {
   [[nodiscard]] Space& space() noexcept { return space_; }
 
   // Spans as ChunkPool::take() finds them, of the chunks there are or of a new one.
-  [[nodiscard]] TakenSpans take_or_grow(ChunkKind kind, unsigned n, unsigned alignment,
-                                        typename Spans::Shard& shard) noexcept {
+  [[nodiscard]] TakenSpans take_or_grow(ChunkKind kind, unsigned n, unsigned alignment, Searcher by,
+                                        std::uint64_t now) noexcept {
     constexpr unsigned kTries = 4;  // others may take the new chunk's spans before us
-    const auto cpu = spans_.number_of(shard);
     const sync::Guard guard(lock_);
     for (unsigned i = 0; i < kTries; ++i) {
       // Another thread may have grown while we waited.
       const bool anywhere = chunks_are_dear();
-      const TakenSpans t = chunks_.take(kind, n, alignment, cpu, shard.cursor(kind), anywhere);
+      const TakenSpans t =
+          chunks_.take(kind, n, alignment, by, spans_.shard_of(by).cursor(kind), anywhere, static_cast<std::uint32_t>(now));
       if (t.first != kNoSpan) return t;
-      if (!grow(kind, n, cpu)) break;
+      if (!grow(kind, n, by)) break;
     }
     return {};
   }
@@ -138,11 +138,11 @@ class ArenaGrowth {
     return true;
   }
   // New memory for n spans, in a chunk that the CPU may work in.
-  [[nodiscard]] bool grow(ChunkKind kind, unsigned n, unsigned cpu) noexcept {
+  [[nodiscard]] bool grow(ChunkKind kind, unsigned n, Searcher by) noexcept {
     Extent& extent = extents_[static_cast<unsigned>(kind)];
     const bool is_first = extent.first == Chunks::kNoChunk;
     // Relaxed: a hint.
-    if (!is_first && chunks_.chunk(extent.first).user.load(std::memory_order_relaxed) == cpu + 1 && open_more(kind, n))
+    if (!is_first && by.works_as(chunks_.chunk(extent.first).user.load(std::memory_order_relaxed)) && open_more(kind, n))
       return true;
     // Not with threads on several CPUs: one whose chunk is small would take spans of another's. Relaxed: a hint.
     const bool in_steps = kFirstSpans < Units::kChunkSpans && is_first && !spans_.cpus_work_apart();
@@ -168,7 +168,7 @@ class ArenaGrowth {
       range_.grow_to(end);
       if constexpr (requires { Config::note_span_count(end); }) Config::note_span_count(end);
     }
-    chunks_.add(c, kind, cpu, spans);
+    chunks_.add(c, kind, by, spans);
     return true;
   }
 

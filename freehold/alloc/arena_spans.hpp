@@ -44,12 +44,12 @@ class SpanSource {
   // Free spans from wherever there are some; accounted for as no longer free.
   [[nodiscard]] TakenSpans take_spans(ChunkKind kind, unsigned n, unsigned alignment, bool reuse,
                                       std::uint64_t now) noexcept {
-    auto& shard = spans_.shard();
-    TakenSpans t = take_or_reuse(kind, n, alignment, shard, reuse);
-    if (t.first == kNoSpan) t = growth_.take_or_grow(kind, n, alignment, shard);
-    if (t.first == kNoSpan) t = take_anywhere(kind, n, alignment, shard, now);
+    const Searcher by = spans_.searcher();
+    TakenSpans t = take_or_reuse(kind, n, alignment, by, reuse, now);
+    if (t.first == kNoSpan) t = growth_.take_or_grow(kind, n, alignment, by, now);
+    if (t.first == kNoSpan) t = take_anywhere(kind, n, alignment, by, now);
     if (t.first == kNoSpan) return t;
-    (void)spans_.report(shard, -static_cast<std::int64_t>(t.dirty), 0);
+    (void)spans_.report(spans_.shard_of(by), -static_cast<std::int64_t>(t.dirty), 0);
     if (t.dirty == n || may_use_fresh(t, n, now)) return t;
     spans_.give_untouched(t, n);
     return {};
@@ -98,32 +98,32 @@ class SpanSource {
   }
   // Before clean memory, spans of classes that have become wholly free; for a span of a class (`reuse`) one of another
   // class.
-  [[nodiscard]] TakenSpans take_or_reuse(ChunkKind kind, unsigned n, unsigned alignment, typename Spans::Shard& shard,
-                                         bool reuse) noexcept {
-    const auto cpu = spans_.number_of(shard);
+  [[nodiscard]] TakenSpans take_or_reuse(ChunkKind kind, unsigned n, unsigned alignment, Searcher by, bool reuse,
+                                         std::uint64_t now) noexcept {
     const bool anywhere = growth_.chunks_are_dear();
-    TakenSpans t = chunks_.take(kind, n, alignment, cpu, shard.cursor(kind), anywhere);
+    TakenSpans t =
+        chunks_.take(kind, n, alignment, by, spans_.shard_of(by).cursor(kind), anywhere, static_cast<std::uint32_t>(now));
     if (t.dirty != n && !reuse && reclaim_for_runs()) {
       if (t.first != kNoSpan) chunks_.give_untouched(t, n);
-      t = chunks_.take(kind, n, alignment, cpu, shard.cursor(kind), anywhere);
+      t = chunks_.take(kind, n, alignment, by, spans_.shard_of(by).cursor(kind), anywhere, static_cast<std::uint32_t>(now));
     }
     if (!reuse || t.dirty != 0) return t;
     const SpanIndex i = slots_.reclaim_empty_span(false);
     if (i == kNoSpan) return t;
     if (t.first != kNoSpan) chunks_.give_untouched(t, n);
-    (void)spans_.report(shard, 1, 0);
+    (void)spans_.report(spans_.shard_of(by), 1, 0);
     return {i, 1, 0};
   }
   // Memory is short: anything will do, and wholly free spans of every class become free spans.
-  [[nodiscard]] TakenSpans take_anywhere(ChunkKind kind, unsigned n, unsigned alignment, typename Spans::Shard& shard,
+  [[nodiscard]] TakenSpans take_anywhere(ChunkKind kind, unsigned n, unsigned alignment, Searcher by,
                                          std::uint64_t now) noexcept {
-    const auto cpu = spans_.number_of(shard);
     for (const bool reclaimed : {false, true}) {
       if (reclaimed)
         for (SpanIndex i = slots_.reclaim_empty_span(true); i != kNoSpan; i = slots_.reclaim_empty_span(true))
           spans_.give_spans(i, 1, now);
       for (const ChunkKind k : {kind, other_kind(kind)}) {
-        const TakenSpans t = chunks_.take(k, n, alignment, cpu, shard.cursor(k), true);
+        const TakenSpans t =
+            chunks_.take(k, n, alignment, by, spans_.shard_of(by).cursor(k), true, static_cast<std::uint32_t>(now));
         if (t.first != kNoSpan) return t;
       }
     }

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "freehold/alloc/chunk_pool.hpp"
 #include "freehold/alloc/span.hpp"
 #include "freehold/base/bits.hpp"
 #include "freehold/sync/atomics.hpp"
@@ -21,6 +22,10 @@ struct ArenaSettings {
   unsigned stripes = 8;            // of the word pools' trees: a power of two, about four a CPU, as stripes_for() has it
   [[nodiscard]] static constexpr unsigned stripes_for(unsigned cpus) noexcept {
     return std::clamp(std::bit_ceil(4 * cpus), 8U, 64U);
+  }
+  unsigned chunk_stripes = 1;  // of the trees over chunks: a power of two, one a group of CPUs, as chunk_stripes_for() has it
+  [[nodiscard]] static constexpr unsigned chunk_stripes_for(unsigned cpus) noexcept {
+    return std::min(std::bit_ceil((cpus + Searcher::kGroupCpus - 1) / Searcher::kGroupCpus), 64U);
   }
   std::uint64_t purge_delay_ms = 500;
   HugePages huge_pages = HugePages::kAuto;

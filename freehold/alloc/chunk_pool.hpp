@@ -7,8 +7,8 @@
 // since they are neighbouring bits. A chunk serves one kind of span: kSlots (spans of classes up to 2 KiB, packed, under
 // huge pages) or kRuns (blocks above 32 KiB, and spans of larger classes). Summary trees over the chunks say which may hold
 // a free run of 2^k spans, and which hold free spans that may still have pages. A CPU works in a chunk of its own while it
-// can
-// (`user`), so that CPUs share neither a word nor memory; the hint costs nothing when it is wrong.
+// can (`user`), so that CPUs share neither a word nor memory, and in chunks where CPUs of its memory node worked
+// last; the hint costs nothing when it is wrong.
 //
 //   Invariants: bit s of `free` set  <=>  span s of the chunk is free. At rest, a free run of 2^k spans has its chunk in
 //               trees k and below, and a span that is free and dirty has its chunk in the dirty tree.
@@ -18,6 +18,7 @@
 // Cost: take and give one atomic each on the chunk's line, and a few loads of tree words that seldom change.
 // Source: LLFree (Wrenger et al., USENIX ATC 2023) keeps page frames so; the summary protocol is word_pool.hpp's.
 #pragma once
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cstddef>
@@ -51,12 +52,41 @@ struct alignas(base::kCacheLine) Chunk {
   typename A::template atomic<std::uint32_t> freed_at{0};  // milliseconds, when a span became free last
   typename A::template atomic<std::uint32_t> purged_at{
       0};                                              // milliseconds, when pages of free spans went back last; 0: never
-  typename A::template atomic<std::uint32_t> user{0};  // the CPU that works here, plus one: a hint
+  typename A::template atomic<std::uint32_t> user{0};  // who works here, as Searcher::as_user() has it: a hint
   typename A::template atomic<ChunkKind> kind{ChunkKind::kNone};
   typename A::template atomic<bool> has_records{false};  // spans of it had a size class since their records were purged
   typename A::template atomic<std::uint8_t> huge{0};     // one bit for each part that huge pages are asked for under
+  typename A::template atomic<std::uint8_t> stripe{0};   // of the trees, where it stays
 };
 static_assert(sizeof(Chunk<sync::NativeAtomics>) == base::kCacheLine);
+
+// Who looks for spans: a CPU, as far as CPUs work apart, and its memory node, from 1 on; 0: whichever. A chunk keeps who
+// worked there last. Neighbouring CPUs of one node are one group: they share what they have freed.
+struct Searcher {
+  unsigned cpu = 0;
+  std::uint8_t node = 0;
+
+  static constexpr unsigned kGroupCpus = 2;
+  static constexpr std::uint32_t kNodeShift = 24, kWorks = 1U << 23, kCpuMask = kWorks - 1;
+  [[nodiscard]] constexpr std::uint32_t as_user() const noexcept {
+    return std::uint32_t{node} << kNodeShift | kWorks | ((cpu + 1) & kCpuMask);
+  }
+  // The CPU of `user` is this one, and still works there; or another one does.
+  [[nodiscard]] constexpr bool works_as(std::uint32_t user) const noexcept {
+    return (user & kWorks) != 0 && ((user ^ as_user()) & kCpuMask) == 0;
+  }
+  [[nodiscard]] constexpr bool is_apart_from(std::uint32_t user) const noexcept {
+    return (user & kWorks) != 0 && ((user ^ as_user()) & kCpuMask) != 0;
+  }
+  [[nodiscard]] constexpr bool is_of_another_group(std::uint32_t user) const noexcept {
+    const std::uint32_t theirs = user & kCpuMask;
+    return (theirs != 0 && (theirs - 1) / kGroupCpus != cpu / kGroupCpus) || is_of_another_node(user);
+  }
+  [[nodiscard]] constexpr bool is_of_another_node(std::uint32_t user) const noexcept {
+    const std::uint32_t theirs = user >> kNodeShift;
+    return theirs != node && theirs != 0 && node != 0;
+  }
+};
 
 // Spans that were taken.
 struct TakenSpans {
@@ -86,33 +116,39 @@ class ChunkPool {
     return (~std::uint64_t{0} >> (64 - n)) << (first % kChunkSpans);
   }
 
-  // Not thread-safe. `chunks`: zeroed, `count` of them; `tree_words`: zeroed, Tree::words_for(count) * kTrees.
-  void attach(ChunkType* chunks, Word* tree_words, std::size_t count) noexcept {
+  // Not thread-safe. `chunks`: zeroed, `count` of them; `tree_words`: zeroed, Tree::words_for(count) * kTrees * stripes.
+  // `stripes`: a power of two, at most 256.
+  void attach(ChunkType* chunks, Word* tree_words, std::size_t count, unsigned stripes = 1) noexcept {
     chunks_ = chunks;
-    for (unsigned t = 0; t < kTrees; ++t) trees_[t].attach(tree_words + t, kTrees, count);
+    stripes_ = stripes;
+    for (unsigned t = 0; t < kTrees; ++t) trees_[t].attach(tree_words + t, std::size_t{kTrees} * stripes, count, kTrees);
   }
 
   // A new chunk whose first `spans` are free and clean, for a CPU to work in. The others may be given later. The caller
   // serialises.
-  void add(std::uint32_t chunk, ChunkKind kind, unsigned cpu, unsigned spans = kChunkSpans) noexcept {
-    chunks_[chunk].user.store(cpu + 1, std::memory_order_relaxed);  // relaxed: a hint
-    chunks_[chunk].kind.store(kind, std::memory_order_relaxed);     // relaxed: published by the give
+  void add(std::uint32_t chunk, ChunkKind kind, Searcher by, unsigned spans = kChunkSpans) noexcept {
+    chunks_[chunk].user.store(by.as_user(), std::memory_order_relaxed);  // relaxed: a hint
+    chunks_[chunk].kind.store(kind, std::memory_order_relaxed);          // relaxed, both: published by the give
+    if (stripes_ != 1)
+      chunks_[chunk].stripe.store(static_cast<std::uint8_t>(stripe_of_group(by)), std::memory_order_relaxed);
     publish(chunk, kind, base::low_bits(spans));
   }
 
   // Takes `n` neighbouring spans, 1 <= n <= kChunkSpans, whose first is a multiple of `alignment` (a power of two, at most
-  // kChunkSpans): dirty ones where `cursor` stands, else dirty ones, else where `cursor` stands, else any, of chunks that no
-  // other CPU works in unless `anywhere`. first == kNoSpan: there is none under these terms.
-  [[nodiscard]] TakenSpans take(ChunkKind kind, unsigned n, unsigned alignment, unsigned cpu, Cursor& cursor,
-                                bool anywhere) noexcept {
-    const Search search{kind, n, alignment, cpu, anywhere};
+  // kChunkSpans): dirty ones where `cursor` stands, else dirty ones, else where `cursor` stands, else any; unless
+  // `anywhere`, of chunks that no other CPU works in, and of other groups only what is idle at `now` (milliseconds) or has
+  // no pages. first == kNoSpan: there is none under these terms.
+  [[nodiscard]] TakenSpans take(ChunkKind kind, unsigned n, unsigned alignment, Searcher by, Cursor& cursor, bool anywhere,
+                                std::uint32_t now) noexcept {
+    const Search search{kind, n, alignment, by, anywhere, now};
     const std::uint32_t here = cursor.load(std::memory_order_relaxed);  // relaxed: a hint, the chunk's word decides
     if (here != kNoChunk)
       if (const TakenSpans t = take_in(here, search, true); t.first != kNoSpan) return t;
-    TakenSpans found = take_dirty_in_any(search, here == kNoChunk ? 0 : here);
+    const std::uint32_t from = here == kNoChunk ? 0 : here;
+    TakenSpans found = in_stripes(search, [&](unsigned stripe) { return take_dirty_in(stripe, search, from); });
     if (found.first == kNoSpan && here != kNoChunk) found = take_in(here, search, false);
-    if (found.first == kNoSpan) found = take_in_any(search);
-    if (found.first != kNoSpan) move_to(found.first / kChunkSpans, cpu, cursor);
+    if (found.first == kNoSpan) found = in_stripes(search, [&](unsigned stripe) { return take_in_stripe(stripe, search); });
+    if (found.first != kNoSpan) move_to(found.first / kChunkSpans, by, cursor);
     return found;
   }
 
@@ -150,8 +186,9 @@ class ChunkPool {
     if ((chunk.dirty.load(std::memory_order_relaxed) & dirty) != dirty)
       chunk.dirty.fetch_or(dirty, std::memory_order_relaxed);
     const std::uint64_t before = chunk.free.fetch_or(free, Orders::kGive);
-    for (unsigned k = 0; k < kOrders && has_run(before | free, 1U << k); ++k) trees_[kRunTrees + k].set(c);
-    if (dirty != 0) trees_[kDirtyTree].set(c);
+    const unsigned stripe = stripe_of(c);
+    for (unsigned k = 0; k < kOrders && has_run(before | free, 1U << k); ++k) trees_[kRunTrees + k].set(c, stripe);
+    if (dirty != 0) trees_[kDirtyTree].set(c, stripe);
     return before & free;
   }
   // The bit of the first of `n` neighbouring spans among `bits`, at a multiple of `alignment`; kNoPlace: there are none.
@@ -174,25 +211,31 @@ class ChunkPool {
     }
     const ChunkKind kind = chunk.kind.load(std::memory_order_relaxed);
     publish(c, kind, mask);
-    if (dirty) trees_[kDirtyTree].set(c);
+    if (dirty) trees_[kDirtyTree].set(c, stripe_of(c));
   }
 
   // Gives the `n` spans of a take back, of which nobody touched a page.
   void give_untouched(const TakenSpans& t, unsigned n) noexcept {
     give(t.first, n, false, 0);
-    if (t.dirty != 0) trees_[kDirtyTree].set(t.first / kChunkSpans);  // their marks still stand
+    const std::uint32_t c = t.first / kChunkSpans;
+    if (t.dirty != 0) trees_[kDirtyTree].set(c, stripe_of(c));  // their marks still stand
   }
 
   // --- for the purger ------------------------------------------------------------------------------------------------
 
   // The first chunk at or after `from` that may hold free spans with pages; kNoChunk if there is none.
-  [[nodiscard]] std::uint32_t find_dirty(std::uint32_t from) noexcept { return trees_[kDirtyTree].find(from); }
+  [[nodiscard]] std::uint32_t find_dirty(std::uint32_t from) noexcept {
+    std::uint32_t first = trees_[kDirtyTree].find(from);
+    for (unsigned stripe = 1; stripe < stripes_; ++stripe)
+      if (!trees_[kDirtyTree].looks_empty(stripe)) first = std::min(first, trees_[kDirtyTree].find(from, stripe));
+    return first;
+  }
   // Bits of the spans of the chunk that are free and dirty; 0: none is, and the chunk leaves the dirty tree until something
   // is freed there. Relaxed: a glance.
   [[nodiscard]] std::uint64_t free_and_dirty(std::uint32_t c) noexcept {
     ChunkType& chunk = chunks_[c];
     const std::uint64_t bits = chunk.free.load(std::memory_order_relaxed) & chunk.dirty.load(std::memory_order_relaxed);
-    if (bits == 0) trees_[kDirtyTree].retire(c, [&] { return has_dirty(chunk); });
+    if (bits == 0) trees_[kDirtyTree].retire(c, [&] { return has_dirty(chunk); }, stripe_of(c));
     return bits;
   }
   // Takes up to `most` neighbouring spans of the chunk that are free, dirty and in `among`; `n` says how many. kNoSpan:
@@ -236,9 +279,9 @@ class ChunkPool {
       const std::uint64_t free = chunk.free.load(std::memory_order_relaxed);
       if ((free & ~kAll) != 0 || (kind == ChunkKind::kNone && free != 0)) return false;
       for (unsigned k = 0; kind == ChunkKind::kRuns && k < kOrders; ++k)
-        if (has_run(free, 1U << k) && !trees_[kRunTrees + k].check_path(c)) return false;
-      if (kind == ChunkKind::kSlots && free != 0 && !trees_[kSlotTree].check_path(c)) return false;
-      if (has_dirty(chunk) && !trees_[kDirtyTree].check_path(c)) return false;
+        if (has_run(free, 1U << k) && !trees_[kRunTrees + k].check_path(c, stripe_of(c))) return false;
+      if (kind == ChunkKind::kSlots && free != 0 && !trees_[kSlotTree].check_path(c, stripe_of(c))) return false;
+      if (has_dirty(chunk) && !trees_[kDirtyTree].check_path(c, stripe_of(c))) return false;
     }
     return true;
   }
@@ -247,11 +290,16 @@ class ChunkPool {
   static constexpr unsigned kSlotTree = 0, kRunTrees = 1, kDirtyTree = kRunTrees + kOrders;
   // Chunks that may be too fragmented which a search looks at, unless memory is short (`anywhere`).
   static constexpr unsigned kLooks = 8;
+  // After which free memory is no longer its group's, or its node's, alone: what a program can touch in that time is what
+  // groups may hold beside each other.
+  static constexpr std::int32_t kGroupIdleMs = 10, kNodeIdleMs = 100;
 
   struct Search {
     ChunkKind kind;
-    unsigned n, alignment, cpu;
-    bool anywhere;  // also in chunks where other CPUs work
+    unsigned n, alignment;
+    Searcher by;
+    bool anywhere;  // also in chunks where other CPUs work, or of other groups
+    std::uint32_t now;
   };
 
   // Bit s: the spans s … s + n - 1 are all among `bits`.
@@ -296,17 +344,43 @@ class ChunkPool {
   }
 
   [[nodiscard]] bool is_anothers(std::uint32_t c, const Search& s) const noexcept {
-    const std::uint32_t user = chunks_[c].user.load(std::memory_order_relaxed);  // relaxed: a hint
-    return !s.anywhere && user != 0 && user != s.cpu + 1;
+    const ChunkType& chunk = chunks_[c];
+    const std::uint32_t user = chunk.user.load(std::memory_order_relaxed);  // relaxed, all of it: hints
+    if (s.anywhere) return false;
+    return s.by.is_apart_from(user) || (s.by.is_of_another_group(user) && holds_pages(chunk) && !is_idle(chunk, user, s));
+  }
+  // Nothing was freed there for long enough that its group, or node, is not about to take it again.
+  [[nodiscard]] static bool is_idle(const ChunkType& chunk, std::uint32_t user, const Search& s) noexcept {
+    const auto since = static_cast<std::int32_t>(s.now - chunk.freed_at.load(std::memory_order_relaxed));
+    return since >= (s.by.is_of_another_node(user) ? kNodeIdleMs : kGroupIdleMs);
+  }
+  [[nodiscard]] static bool holds_pages(const ChunkType& chunk) noexcept {
+    return chunk.free.load(std::memory_order_relaxed) != kAll || chunk.dirty.load(std::memory_order_relaxed) != 0;
+  }
+
+  [[nodiscard]] unsigned stripe_of_group(Searcher by) const noexcept { return by.cpu / Searcher::kGroupCpus % stripes_; }
+  // Relaxed: it was written before the chunk's spans could be had.
+  [[nodiscard]] unsigned stripe_of(std::uint32_t c) const noexcept {
+    return stripes_ == 1 ? 0 : chunks_[c].stripe.load(std::memory_order_relaxed);
+  }
+  // What look(stripe) finds in the group's own stripe, else in a few of the others, by turns.
+  template <class Look>
+  [[nodiscard]] TakenSpans in_stripes(const Search& s, Look&& look) noexcept {
+    const unsigned own = stripe_of_group(s.by);
+    TakenSpans t = look(own);
+    const unsigned others = s.anywhere ? stripes_ - 1 : std::min(stripes_ - 1, kLooks), turn = s.anywhere ? 0 : s.now;
+    for (unsigned i = 0; i < others && t.first == kNoSpan; ++i) t = look((own + 1 + (turn + i) % (stripes_ - 1)) % stripes_);
+    return t;
   }
 
   // From where the CPU works on, and round: CPUs that search look at different chunks first.
-  [[nodiscard]] TakenSpans take_dirty_in_any(const Search& s, std::uint32_t from) noexcept {
-    std::uint32_t c = trees_[kDirtyTree].find(from);
-    for (unsigned looks = 0; looks < kLooks; ++looks, c = trees_[kDirtyTree].find(c + 1)) {
+  [[nodiscard]] TakenSpans take_dirty_in(unsigned stripe, const Search& s, std::uint32_t from) noexcept {
+    Tree& tree = trees_[kDirtyTree];
+    std::uint32_t c = tree.find(from, stripe);
+    for (unsigned looks = 0; looks < kLooks; ++looks, c = tree.find(c + 1, stripe)) {
       if (c == kNoChunk) {
         if (from == 0) break;
-        c = trees_[kDirtyTree].find(from = 0);
+        c = tree.find(from = 0, stripe);
         if (c == kNoChunk) break;
       }
       if (is_anothers(c, s)) continue;
@@ -316,26 +390,28 @@ class ChunkPool {
   }
 
   // Chunks with a free run of the greatest power of two up to n may do; those of the next power of two surely do.
-  [[nodiscard]] TakenSpans take_in_any(const Search& s) noexcept {
-    if (s.kind == ChunkKind::kSlots) return take_in_tree(kSlotTree, 1, s, ~0U);
+  [[nodiscard]] TakenSpans take_in_stripe(unsigned stripe, const Search& s) noexcept {
+    if (s.kind == ChunkKind::kSlots) return take_in_tree(kSlotTree, stripe, 1, s, ~0U);
     const unsigned below = static_cast<unsigned>(std::bit_width(s.n)) - 1;
-    if (const TakenSpans t = take_in_tree(kRunTrees + below, 1U << below, s, s.anywhere ? ~0U : kLooks); t.first != kNoSpan)
+    if (const TakenSpans t = take_in_tree(kRunTrees + below, stripe, 1U << below, s, s.anywhere ? ~0U : kLooks);
+        t.first != kNoSpan)
       return t;
     // An aligned run of n lies in every free run of n + alignment - 1.
     const unsigned most = s.n + s.alignment - 1 < kChunkSpans ? s.n + s.alignment - 1 : kChunkSpans;
     const unsigned above = static_cast<unsigned>(std::bit_width(most - 1));
-    return take_in_tree(kRunTrees + above, 1U << above, s, ~0U);
+    return take_in_tree(kRunTrees + above, stripe, 1U << above, s, ~0U);
   }
 
   // Chunks of a tree that turn out to have no run of `promised` spans leave it.
-  [[nodiscard]] TakenSpans take_in_tree(unsigned t, unsigned promised, const Search& s, unsigned looks) noexcept {
+  [[nodiscard]] TakenSpans take_in_tree(unsigned t, unsigned stripe, unsigned promised, const Search& s,
+                                        unsigned looks) noexcept {
     Tree& tree = trees_[t];
-    for (std::uint32_t c = tree.find(0); c != kNoChunk; c = tree.find(c + 1)) {
+    for (std::uint32_t c = tree.find(0, stripe); c != kNoChunk; c = tree.find(c + 1, stripe)) {
       if (is_anothers(c, s)) continue;
       if (const TakenSpans found = take_in(c, s, false); found.first != kNoSpan) return found;
       ChunkType& chunk = chunks_[c];
       if (!has_run(chunk.free.load(std::memory_order_relaxed), promised))
-        tree.retire(c, [&] { return has_run(chunk.free.load(Orders::kReread), promised); });
+        tree.retire(c, [&] { return has_run(chunk.free.load(Orders::kReread), promised); }, stripe);
       else if (looks-- == 0)
         break;
     }
@@ -343,27 +419,31 @@ class ChunkPool {
   }
 
   // A CPU leaves the chunk where it worked and says where it works now.
-  void move_to(std::uint32_t c, unsigned cpu, Cursor& cursor) noexcept {
+  void move_to(std::uint32_t c, Searcher by, Cursor& cursor) noexcept {
     const std::uint32_t before = cursor.load(std::memory_order_relaxed);  // relaxed, all of it: hints
     if (before == c) return;
-    if (before != kNoChunk && chunks_[before].user.load(std::memory_order_relaxed) == cpu + 1)
-      chunks_[before].user.store(0, std::memory_order_relaxed);
+    if (before != kNoChunk) {
+      const std::uint32_t user = chunks_[before].user.load(std::memory_order_relaxed);
+      if (by.works_as(user)) chunks_[before].user.store(user & ~Searcher::kWorks, std::memory_order_relaxed);
+    }
     cursor.store(c, std::memory_order_relaxed);
-    chunks_[c].user.store(cpu + 1, std::memory_order_relaxed);
+    chunks_[c].user.store(by.as_user(), std::memory_order_relaxed);
   }
 
   // Sets free bits, then the trees' of the run that they are part of now.
   void publish(std::uint32_t c, ChunkKind kind, std::uint64_t mask) noexcept {
     const std::uint64_t free = chunks_[c].free.fetch_or(mask, Orders::kGive) | mask;
-    if (kind == ChunkKind::kSlots) return trees_[kSlotTree].set(c);
+    const unsigned stripe = stripe_of(c);
+    if (kind == ChunkKind::kSlots) return trees_[kSlotTree].set(c, stripe);
     const unsigned low = base::lowest_bit(mask);
     const auto behind = static_cast<unsigned>(std::countr_one(free >> low));
     const auto before = low == 0 ? 0U : static_cast<unsigned>(std::countl_one(free << (64 - low)));
     const auto top = static_cast<unsigned>(std::bit_width(before + behind)) - 1;
-    for (unsigned k = 0; k <= top; ++k) trees_[kRunTrees + k].set(c);
+    for (unsigned k = 0; k <= top; ++k) trees_[kRunTrees + k].set(c, stripe);
   }
 
   ChunkType* chunks_ = nullptr;
+  unsigned stripes_ = 1;
   Tree trees_[kTrees];
 };
 

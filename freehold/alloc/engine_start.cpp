@@ -46,6 +46,7 @@ namespace {
   s.prefault = options.prefault;
   s.limit_bytes = options.limit_bytes;
   s.stripes = ArenaSettings::stripes_for(g_cpus.cpus);
+  s.chunk_stripes = ArenaSettings::chunk_stripes_for(g_cpus.cpus);
   // Room for overcommit and for what fragmentation costs in addresses; nothing is reserved.
   constexpr std::size_t kMost = NativeCore::ArenaType::kMaxCapacityBytes;
   const std::size_t memory = std::min(os::physical_memory_bytes(), kMost);

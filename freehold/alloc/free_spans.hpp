@@ -47,7 +47,15 @@ class FreeSpans {
     return mask == 0 ? 0 : A::cpu_id() & mask;  // which is a system call on some machines
   }
   [[nodiscard]] Shard& shard() noexcept { return shards_[shard_number()]; }
-  [[nodiscard]] unsigned number_of(const Shard& shard) const noexcept { return static_cast<unsigned>(&shard - shards_); }
+  // The caller, as it looks for spans; its node counts only where CPUs work apart. Relaxed: a hint.
+  [[nodiscard]] Searcher searcher() const noexcept {
+    const unsigned mask = shard_mask_.load(std::memory_order_relaxed);
+    if (mask == 0) return {};
+    const unsigned cpu = A::cpu_id() & mask;
+    if constexpr (requires { Config::node(); }) return {cpu, static_cast<std::uint8_t>(Config::node() % 255 + 1)};
+    return {cpu, 0};
+  }
+  [[nodiscard]] Shard& shard_of(Searcher by) noexcept { return shards_[by.cpu]; }
   [[nodiscard]] bool cpus_work_apart() const noexcept { return shard_mask_.load(std::memory_order_relaxed) != 0; }
   [[nodiscard]] constexpr Chunks& chunks() noexcept { return chunks_; }
 

@@ -46,6 +46,7 @@ CountedEngine::CountedEngine(unsigned cores) {
   alloc::ArenaSettings settings;
   settings.capacity_bytes = kCapacityBytes;
   settings.stripes = alloc::ArenaSettings::stripes_for(cores);
+  settings.chunk_stripes = alloc::ArenaSettings::chunk_stripes_for(cores);
   if (!core_.init(pages_, settings, alloc::NativeConfig::budget_bytes(cores), cores))
     throw std::runtime_error("too little address space for a simulated engine");
 }

@@ -303,6 +303,13 @@ sim::Scenarios scenarios() {
 }
 
 TEST(Arena_Model, EveryScenario_NothingTwiceNothingLost) { sim::expect_all_ok("arena", scenarios<Faithful>()); }
+TEST(Arena_Model, SomeScenarios_InChunksOfAnotherGroupOfCpus_NothingTwiceNothingLost) {
+  model::g_groups = 2;
+  sim::expect_all_ok("arena of groups", {{within("tick/claim/drain", 4, 2), tick_against_claim_and_drain<Faithful>},
+                                         {within("free/search", 4, 2), free_run_against_search<Faithful>},
+                                         {within("run/run", 2, 1), run_against_run<Faithful, false>}});
+  model::g_groups = 1;
+}
 TEST(Arena_Model, RunAgainstClaimThatReclaims_NothingTwiceNothingLost) {
   sim::expect_all_ok("arena", {{within("reclaiming", 3, 2), run_against_claim<model::Reclaiming>}});
 }

@@ -24,6 +24,8 @@ struct Slots {
 
 // Off: their hints decide nothing about who owns memory, and the executions that matter come within the bound.
 inline alloc::HugePages g_huge_pages = alloc::HugePages::kOff;
+// Beyond 1, what is there before the threads begin belongs to another group of CPUs than theirs.
+inline unsigned g_groups = 1;
 
 template <class Traits, class Layout = OneWord>
 class ArenaWorld {
@@ -36,10 +38,12 @@ class ArenaWorld {
     std::fill(std::begin(trims_), std::end(trims_), false);  // the former execution may have been cut short
     const bool ready = arena_.init(pages_, {.capacity_bytes = std::size_t{2 * kChunk} << Layout::kSpanShift,
                                             .stripes = 1,
+                                            .chunk_stripes = g_groups,
                                             .purge_delay_ms = 0,
                                             .huge_pages = g_huge_pages});
     SIM_CHECK(ready);
-    arena_.free_spans().expect_threads(2);
+    arena_.free_spans().expect_threads(2 * g_groups);
+    sim::set_outside_cpu((g_groups - 1) * alloc::Searcher::kGroupCpus);
     if (Traits::kNodes > 1) (void)arena_.slots().thread_ids().next(0, 8, Traits::kNodes - 1);
     pages_.memory = arena_.base();
   }

@@ -49,9 +49,8 @@ const std::vector<Expected> kNotFlat{
     {EngineWorkload::kNeighbour, {4096, 32768}},
     {EngineWorkload::kProducer, {4096, 32768}},
     {EngineWorkload::kChurn, {16, 64, 512, 4096, 32768}},
-    // Blocks above 32 KiB: searches of chunks that others use.
-    {EngineWorkload::kMany, {1048576}},
-    {EngineWorkload::kNeighbour, {262144, 1048576}},
+    // Blocks above 32 KiB: the account of free memory, and chunks of other groups of CPUs.
+    {EngineWorkload::kNeighbour, {1048576}},
     {EngineWorkload::kProducer, {65536, 262144, 1048576}},
     {EngineWorkload::kChurn, {65536, 262144, 1048576}},
     {EngineWorkload::kPurge, {1048576}},
@@ -128,12 +127,10 @@ struct Far {
   double most;
 };
 const std::vector<Far> kFar{
-    {EngineWorkload::kMany, {16, 512, 4096, 32768}, 0.02},
+    {EngineWorkload::kMany, {16, 512, 4096, 32768, 65536, 262144, 1048576}, 0.05},
     {EngineWorkload::kProducer, {16, 512}, 0.05},
     // All blocks are at home; what is left are the registry's lock and the lists behind it.
     {EngineWorkload::kChurn, {16, 512, 4096}, 0.3},
-    // Chunks go from thread to thread, whatever their nodes.
-    {EngineWorkload::kMany, {1048576}, 0.6},
 };
 
 double far_share(EngineWorkload workload, std::size_t bytes, unsigned cores, unsigned nodes) {

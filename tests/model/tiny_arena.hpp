@@ -80,7 +80,7 @@ struct TinyConfig {
   static constexpr unsigned kReclaimedForRuns = Traits::kReclaimedForRuns;
   static constexpr std::uint32_t kMaxExtentChunks = 1;
   static constexpr std::size_t kTableStepSpans = 2 * kChunk;
-  static constexpr unsigned kShards = 2;
+  static constexpr unsigned kShards = 4;
   static constexpr std::int64_t kKeepBytes = 1 << 20, kKeepShare = 1, kRegretBytes = 1 << 20;
   static constexpr std::size_t kHugeAfterBytes = 0, kMostRunBytes = ~std::size_t{0};
 

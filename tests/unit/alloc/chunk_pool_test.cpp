@@ -6,25 +6,29 @@
 namespace freehold::alloc {
 namespace {
 
-constexpr unsigned kNobody = ~0U;  // a chunk that no CPU works in
-
 constexpr unsigned kSpans = 16;  // of a chunk
 
 class Small {
  public:
   using Type = ChunkPool<sync::NativeAtomics, kSpans>;
 
-  explicit Small(std::size_t count)
+  explicit Small(std::size_t count, unsigned stripes = 1)
       : chunks_(std::make_unique<Chunk<sync::NativeAtomics>[]>(count)),
-        words_(std::make_unique<Type::Word[]>(Type::Tree::words_for(count) * Type::kTrees)) {
-    pool_.attach(chunks_.get(), words_.get(), count);
+        words_(std::make_unique<Type::Word[]>(Type::Tree::words_for(count) * Type::kTrees * stripes)) {
+    pool_.attach(chunks_.get(), words_.get(), count, stripes);
+    for (auto& cursor : cursors_) cursor.store(Type::kNoChunk);
     count_ = static_cast<std::uint32_t>(count);
   }
   Type* operator->() { return &pool_; }
+  void add(std::uint32_t c, ChunkKind kind) {  // in which no CPU works
+    pool_.add(c, kind, {});
+    pool_.chunk(c).user.store(0);
+  }
+  std::uint32_t now = 0;  // milliseconds
   [[nodiscard]] bool check() const { return pool_.check_invariants(count_); }
   [[nodiscard]] TakenSpans take(ChunkKind kind, unsigned n, unsigned alignment = 1, bool anywhere = false,
-                                unsigned cpu = 0) {
-    return pool_.take(kind, n, alignment, cpu, cursors_[cpu], anywhere);
+                                Searcher by = {}) {
+    return pool_.take(kind, n, alignment, by, cursors_[by.cpu], anywhere, now);
   }
   [[nodiscard]] TakenSpans run(unsigned n, unsigned alignment = 1) { return take(ChunkKind::kRuns, n, alignment, true); }
 
@@ -32,7 +36,7 @@ class Small {
   std::unique_ptr<Chunk<sync::NativeAtomics>[]> chunks_;
   std::unique_ptr<Type::Word[]> words_;
   Type pool_;
-  Type::Cursor cursors_[4]{Type::kNoChunk, Type::kNoChunk, Type::kNoChunk, Type::kNoChunk};
+  Type::Cursor cursors_[8];
   std::uint32_t count_ = 0;
 };
 
@@ -40,9 +44,9 @@ class Small {
 
 TEST(ChunkPool, Cpus_WorkApartUntilMemoryIsShort) {
   Small pool(3);
-  pool->add(0, ChunkKind::kSlots, kNobody);
-  pool->add(1, ChunkKind::kSlots, kNobody);
-  const auto take = [&](unsigned cpu, bool anywhere) { return pool.take(ChunkKind::kSlots, 1, 1, anywhere, cpu).first; };
+  pool.add(0, ChunkKind::kSlots);
+  pool.add(1, ChunkKind::kSlots);
+  const auto take = [&](unsigned cpu, bool anywhere) { return pool.take(ChunkKind::kSlots, 1, 1, anywhere, {cpu}).first; };
   EXPECT_EQ(take(0, false), 0U);
   EXPECT_EQ(take(1, false), kSpans);
   EXPECT_EQ(take(2, false), kNoSpan) << "each chunk has its user";
@@ -54,6 +58,61 @@ TEST(ChunkPool, Cpus_WorkApartUntilMemoryIsShort) {
   EXPECT_TRUE(pool.check());
 }
 
+// A chunk whose free spans have pages, in which no CPU works now. A CPU that has worked there would find it again: each take
+// is by another one.
+class LeftChunk {
+ public:
+  explicit LeftChunk(Searcher by, unsigned stripes = 1) : pool_(1, stripes) {
+    pool_->add(0, ChunkKind::kRuns, by);
+    EXPECT_TRUE(take_and_free(by));
+  }
+  bool take_and_free(Searcher by, bool anywhere = false) {
+    const SpanIndex first = pool_.take(ChunkKind::kRuns, kSpans, 1, anywhere, by).first;
+    if (first == kNoSpan) return false;
+    pool_->give(first, kSpans, true, pool_.now);
+    pool_->chunk(0).user.store(pool_->chunk(0).user.load() & ~Searcher::kWorks);
+    return true;
+  }
+  void pass(std::uint32_t ms) { pool_.now += ms; }
+  Small& pool() { return pool_; }
+
+ private:
+  Small pool_;
+};
+
+TEST(ChunkPool, GroupOfCpus_KeepsItsPagesUntilTheyAreIdleOrMemoryIsShort) {
+  for (const unsigned stripes : {1U, 4U}) {
+    LeftChunk chunk({0}, stripes);
+    EXPECT_FALSE(chunk.take_and_free({2})) << "pages of another group";
+    EXPECT_TRUE(chunk.take_and_free({1}));
+    EXPECT_TRUE(chunk.take_and_free({2}, true)) << "memory is short";
+    EXPECT_FALSE(chunk.take_and_free({4})) << "the other group worked there last";
+    chunk.pass(10);
+    EXPECT_TRUE(chunk.take_and_free({4})) << "free for 10 ms";
+  }
+}
+
+TEST(ChunkPool, Node_KeepsItsPagesLonger) {
+  LeftChunk chunk({0, 1});
+  EXPECT_FALSE(chunk.take_and_free({1, 2}));
+  chunk.pass(10);
+  EXPECT_FALSE(chunk.take_and_free({3, 2}));
+  EXPECT_TRUE(chunk.take_and_free({5, 0})) << "a thread of no known node";
+  chunk.pass(100);
+  EXPECT_TRUE(chunk.take_and_free({3, 2})) << "free for 100 ms";
+}
+
+TEST(ChunkPool, ChunkWithoutPages_IsAnybodys) {
+  LeftChunk chunk({0, 1});
+  Small& pool = chunk.pool();
+  unsigned n = 0;
+  const SpanIndex first = pool->take_dirty(0, kSpans, n);
+  EXPECT_FALSE(chunk.take_and_free({2, 2})) << "all of its spans are being purged";
+  pool->give_clean(first, n, 0);
+  EXPECT_TRUE(chunk.take_and_free({2, 2}));
+  EXPECT_FALSE(chunk.take_and_free({3, 1})) << "it has moved to the other node";
+}
+
 // ---- fragmentation ----------------------------------------------------------------------------------------------------
 
 // The greatest power of two below the length says "perhaps" of all these chunks; the next one says nothing of the last.
@@ -62,7 +121,7 @@ TEST(ChunkPool, Run_BetweenTwoPowersBehindManyThatMislead_IsFoundWhenMemoryIsSho
   for (const unsigned alignment : {1U, 2U}) {
     Small pool(kChunks);
     for (std::uint32_t c = 0; c < kChunks; ++c) {
-      pool->add(c, ChunkKind::kRuns, kNobody);
+      pool.add(c, ChunkKind::kRuns);
       const bool last = c + 1 == kChunks;
       (void)pool->take_exactly(c * kSpans + (last ? 6 : 4), 1);  // runs of 4, or 6
       (void)pool->take_exactly(c * kSpans + (last ? 7 : 9), 1);
@@ -110,7 +169,7 @@ class RandomLife {
  public:
   static constexpr std::uint32_t kChunks = 40;
 
-  explicit RandomLife(unsigned seed) : random_(seed), pool_(kChunks) {
+  explicit RandomLife(unsigned seed) : random_(seed), pool_(kChunks, seed % 2 == 0 ? 1 : 4) {
     model_.spans.assign(std::size_t{kChunks} * kSpans, Model::kNone);
     model_.kinds.assign(kChunks, ChunkKind::kNone);
   }
@@ -139,14 +198,15 @@ class RandomLife {
     const std::uint32_t c = random_() % kChunks;
     if (model_.kinds[c] != ChunkKind::kNone || random_() % 4 != 0) return;
     model_.kinds[c] = random_() % 3 == 0 ? ChunkKind::kSlots : ChunkKind::kRuns;
-    pool_->add(c, model_.kinds[c], kNobody);
+    pool_->add(c, model_.kinds[c], {static_cast<unsigned>(random_() % 8)});
     model_.give(c * kSpans, kSpans, Model::kClean);
   }
   void take() {
     const ChunkKind kind = random_() % 3 == 0 ? ChunkKind::kSlots : ChunkKind::kRuns;
     const unsigned n = 1 + random_() % (random_() % 4 == 0 ? kSpans : 4), alignment = 1U << random_() % 5;
     const bool anywhere = random_() % 2 == 0;
-    const TakenSpans t = pool_.take(kind, n, alignment, anywhere, random_() % 4);
+    const Searcher by{static_cast<unsigned>(random_() % 8), static_cast<std::uint8_t>(random_() % 3)};
+    const TakenSpans t = pool_.take(kind, n, alignment, anywhere, by);
     if (t.first == kNoSpan) {
       ASSERT_FALSE(anywhere && model_.exists(kind, n, alignment)) << n << " spans at " << alignment << " are overlooked";
       return;

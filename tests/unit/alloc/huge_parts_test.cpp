@@ -25,7 +25,7 @@ class HugePartsTest : public ::testing::Test {
     range_.grow_to(kChunks * Units::kChunkSpans);
     chunks_.attach(records_, trees_, kChunks);
     parts_.init(pages_, HugePages::kAuto);
-    for (unsigned c = 0; c < kChunks; ++c) chunks_.add(c, ChunkKind::kSlots, 0);
+    for (unsigned c = 0; c < kChunks; ++c) chunks_.add(c, ChunkKind::kSlots, {});
     budget_.class_spans(kChunks * Config::kHugeAfterBytes);
     for (unsigned c = 0; c < kChunks; ++c) parts_.advise_spans(c, 0, Units::kChunkSpans, ChunkKind::kSlots, c);
   }
