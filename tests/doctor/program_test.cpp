@@ -12,6 +12,8 @@
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <memory>
 #include <vector>
 
 #include "freehold/doctor/run/attendance.hpp"
@@ -85,6 +87,33 @@ TEST(Child, ProgramThatCannotBeExecuted_LeavesNoZombie) {
   EXPECT_EQ(errno, ECHILD);
 }
 
+TEST(Child, GroupWhoseNumberIsAnothers_IsNotSignalled) {
+  const Host here = host();
+  auto child = std::make_unique<Child>(shell("exit 0"), LaunchOptions{}, here);
+  const pid_t number = child->pid();
+  while (child->is_up()) child->attend();
+  pid_t other = -1;
+  for (int i = 0; i < 100 && other != number; ++i) {  // others may take it before
+    if (other > 0) {
+      ::kill(other, SIGKILL);
+      ::waitpid(other, nullptr, 0);
+    }
+    std::ofstream("/proc/sys/kernel/ns_last_pid") << number - 1 << std::flush;
+    other = ::fork();
+    if (other == 0) {
+      ::pause();
+      ::_exit(0);
+    }
+  }
+  ::setpgid(other, other);
+  child.reset();
+  ::kill(other, SIGTERM);
+  int status = 0;
+  ::waitpid(other, &status, 0);
+  if (other != number) GTEST_SKIP() << "no process can be given a number here";
+  EXPECT_EQ(WTERMSIG(status), SIGTERM);
+}
+
 TEST(Program, ScriptWithoutInterpreterLine_IsRunByTheShell) {
   const test::Folder folder;
   const std::string script = folder.file("script", "exit 7\n");
@@ -145,6 +174,13 @@ TEST(Program, Deadline_EndsEvenWhatIgnoresSigterm) {
   const auto done = run_shell("trap '' TERM; while :; do sleep 0.01; done", {}, 0.2);
   EXPECT_EQ(done.ending, Ending::kOutOfTime);
   EXPECT_EQ(failure_of(done, 0.2), "no end after 0.2 s");
+  EXPECT_LT(now_s() - begin, 8);
+}
+
+TEST(Program, Deadline_EndsEvenWhatLeftItsGroup) {
+  const double begin = now_s();
+  const auto done = run({.file = FREEHOLD_SUBJECT, .arguments = {"subject", "leaves_its_group"}}, {}, 0.5, host());
+  EXPECT_EQ(done.ending, Ending::kOutOfTime);
   EXPECT_LT(now_s() - begin, 8);
 }
 

@@ -350,6 +350,12 @@ void ends_beside_a_thread() {
   }
 }
 
+// Goes into the group of the process that started it, and does not end soon.
+void leaves_its_group() {
+  if (::setpgid(0, ::getpgid(::getppid())) != 0) std::exit(1);
+  ::sleep(30);
+}
+
 }  // namespace
 
 int main(int count, char** words) {
@@ -374,7 +380,8 @@ int main(int count, char** words) {
                {"trampoline", [] { trampolines(false); }},
                {"framed_trampoline", [] { trampolines(true); }},
                {"impossible", impossible},
-               {"ends_beside_a_thread", ends_beside_a_thread}};
+               {"ends_beside_a_thread", ends_beside_a_thread},
+               {"leaves_its_group", leaves_its_group}};
   for (const auto& role : roles)
     if (count > 1 && role.name == words[1]) {
       role.play();

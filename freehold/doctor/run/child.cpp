@@ -198,12 +198,14 @@ void Child::attend() {
   trial_.wait_status = status;
   pid_ = -1;
   signal_group(SIGKILL);  // what it left behind
+  group_ = -1;            // the number may be another group's from now on
   out_.read(command_.show_output);
   err_.read(command_.show_output);
 }
 
 void Child::signal_group(int signal) const noexcept {
   if (group_ > 0) ::kill(-group_, signal);
+  if (pid_ > 0 && ::getpgid(pid_) != group_) ::kill(pid_, signal);  // it left its group
 }
 
 }  // namespace freehold::doctor
