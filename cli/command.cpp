@@ -179,10 +179,10 @@ int exit_code_of(const std::string& name, const std::function<int()>& action) {
   try {
     return action();
   } catch (const Failure& failure) {
-    fmt::print(stderr, "{}: {}\n", name, failure.what());
+    say(fmt::format("{}: {}\n", name, failure.what()));
     return failure.exit_code();
   } catch (const std::exception& error) {
-    fmt::print(stderr, "{}: {}\n", name, error.what());
+    say(fmt::format("{}: {}\n", name, error.what()));
     return kExitRefused;
   }
 }

@@ -143,7 +143,7 @@ class ProfileFolder {
       if (profiles.back().pid == static_cast<std::uint64_t>(process)) std::swap(profiles.front(), profiles.back());
     }
     if (profiles.empty() && !refused.empty()) throw Failure(kExitRefused, refused.front());
-    for (const std::string& why : refused) fmt::print(stderr, "freehold: left out: {}\n", why);
+    for (const std::string& why : refused) say(fmt::format("freehold: left out: {}\n", why));
     return profiles;
   }
 
@@ -152,16 +152,16 @@ class ProfileFolder {
 };
 
 void print_no_profile(const std::string& program, int status) {
-  fmt::print(stderr, "freehold: {} left no heap profile: {}\n", printable(program),
-             WIFSIGNALED(status) ? fmt::format("it was killed by signal {}", WTERMSIG(status))
-                                 : "it did not load libfreehold.so, checks its blocks, or did not end by exit()");
+  say(fmt::format("freehold: {} left no heap profile: {}\n", printable(program),
+                  WIFSIGNALED(status) ? fmt::format("it was killed by signal {}", WTERMSIG(status))
+                                      : "it did not load libfreehold.so, checks its blocks, or did not end by exit()"));
 }
 
 // One process's, unless all are asked for.
 HeapProfile chosen(const std::vector<HeapProfile>& profiles, bool children) {
   if (children) return heap::merged(profiles);
   if (profiles.size() > 1)
-    fmt::print(stderr, "freehold: {} other processes left profiles as well: --children adds them\n", profiles.size() - 1);
+    say(fmt::format("freehold: {} other processes left profiles as well: --children adds them\n", profiles.size() - 1));
   return profiles.front();
 }
 
@@ -169,13 +169,13 @@ void print_tables(const HeapProfile& profile, const ProfileOptions& options) {
   heap::TableOptions table = options.output.table_options();
   table.stacks = table.stacks || options.leaks;
   const char* const of_each = profile.processes > 1 ? " of each process" : "";
-  fmt::print(stderr, "freehold: {}", heap::headline_of(profile));
+  say(fmt::format("freehold: {}", heap::headline_of(profile)));
   if (!options.leaks) {
     table.moment = Moment::kPeak;
-    fmt::print(stderr, "\nWhen most was in use{}:\n{}", of_each, heap::table_of(profile, table));
+    say(fmt::format("\nWhen most was in use{}:\n{}", of_each, heap::table_of(profile, table)));
   }
   table.moment = Moment::kNow;
-  fmt::print(stderr, "\nStill in use at the end{}:\n{}", of_each, heap::table_of(profile, table));
+  say(fmt::format("\nStill in use at the end{}:\n{}", of_each, heap::table_of(profile, table)));
 }
 
 // It would ignore the profile, and leave none.
@@ -212,7 +212,7 @@ void run_profile(const ProfileOptions& options, const std::vector<std::string>& 
       print_tables(profile, options);  // first: a full disk leaves them, at least
       write_file(file, text_of(profile, format.format, table));
       if (options.output.html) write_file(*options.output.html, heap::page_of(profile));
-      fmt::print(stderr, "\nwrote {} ({})\n", printable(file), format.name);
+      say(fmt::format("\nwrote {} ({})\n", printable(file), format.name));
     }
   }
   std::error_code ignored;

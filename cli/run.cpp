@@ -127,19 +127,19 @@ ordered_json run_json(const Launch& launch, const Outcome& outcome) {
 void print_missing_stats(const Launch& launch, int status) {
   const std::string name = printable(launch.arguments.front());
   if (WIFSIGNALED(status)) {
-    fmt::print(stderr, "freehold: {} was killed by signal {} before it could leave stats\n", name, WTERMSIG(status));
+    say(fmt::format("freehold: {} was killed by signal {} before it could leave stats\n", name, WTERMSIG(status)));
   } else {
-    fmt::print(stderr,
-               "freehold: {} left no stats: it allocated nothing, did not load libfreehold.so, or did not end by exit() in "
-               "the process that was started\n",
-               name);
+    say(fmt::format(
+        "freehold: {} left no stats: it allocated nothing, did not load libfreehold.so, or did not end by exit() in "
+        "the process that was started\n",
+        name));
   }
 }
 
 void print_stats(const Launch& launch, const Outcome& outcome) {
-  fmt::print(stderr, "freehold: {}: {:.2f} s, user {:.2f} s, system {:.2f} s, peak memory {}\n{}",
-             printable(launch.arguments.front()), outcome.elapsed_seconds, outcome.user_seconds, outcome.system_seconds,
-             bytes_text(outcome.peak_rss_bytes), outcome.has_stats ? stats_table(outcome.stats) : "");
+  say(fmt::format("freehold: {}: {:.2f} s, user {:.2f} s, system {:.2f} s, peak memory {}\n{}",
+                  printable(launch.arguments.front()), outcome.elapsed_seconds, outcome.user_seconds, outcome.system_seconds,
+                  bytes_text(outcome.peak_rss_bytes), outcome.has_stats ? stats_table(outcome.stats) : ""));
 }
 
 // What the library is told by its environment.

@@ -66,7 +66,7 @@ int watch(const StatsOptions& options, pid_t pid, double seconds, std::optional<
     } catch (const Failure&) {
       const LiveRefusal now = freehold::live::read_live_stats(pid).refusal;
       if (now != LiveRefusal::kNoProcess && now != LiveRefusal::kEnded) throw;
-      fmt::print(stderr, "freehold: process {} has ended\n", pid);
+      say(fmt::format("freehold: process {} has ended\n", pid));
       return 0;
     }
   }

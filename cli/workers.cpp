@@ -205,7 +205,7 @@ int run_workers(const WorkersOptions& options) {
   if (options.component) check_component(settings.pool.component);
   const Results results = run(settings);
   if (options.json) write_file(*options.json, text_of(results_json(settings, results)));
-  if (!options.quiet && results.broken.empty()) fmt::print(stderr, "{}", summary_of(results));
+  if (!options.quiet && results.broken.empty()) say(summary_of(results));
   return exit_code_of(settings, results);
 }
 

@@ -2,6 +2,7 @@
 #include "cli/support/failure.hpp"
 
 #include <algorithm>
+#include <cstdio>
 #include <system_error>
 
 namespace freehold::cli {
@@ -13,5 +14,7 @@ std::string printable(std::string_view name) {
   std::ranges::replace_if(text, [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
   return text;
 }
+
+void say(std::string_view text) noexcept { (void)std::fwrite(text.data(), 1, text.size(), stderr); }
 
 }  // namespace freehold::cli

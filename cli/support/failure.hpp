@@ -27,5 +27,7 @@ class Failure : public std::runtime_error {
 [[nodiscard]] std::string error_text(int error_number);
 // `name` with control characters replaced by '?': a file name must not drive the terminal or break the one line.
 [[nodiscard]] std::string printable(std::string_view name);
+// Writes to standard error. If that is closed or full, the text is lost and the command goes on: exit codes stay.
+void say(std::string_view text) noexcept;
 
 }  // namespace freehold::cli

@@ -98,12 +98,12 @@ void Progress::show(std::size_t done, std::size_t of, const std::string& what) {
 
 void Progress::show(const std::string& line) {
   if (!terminal_) return;
-  fmt::print(stderr, "\r\033[K{}", printable(line).substr(0, terminal_width() - 1));
+  say(fmt::format("\r\033[K{}", printable(line).substr(0, terminal_width() - 1)));
   std::fflush(stderr);
 }
 
 void Progress::wipe() {
-  if (terminal_) fmt::print(stderr, "\r\033[K");
+  if (terminal_) say("\r\033[K");
 }
 
 std::string duration_text(double seconds) {

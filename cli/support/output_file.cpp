@@ -254,7 +254,7 @@ void check_report(const std::optional<std::string>& file) {
 void write_report(const std::optional<std::string>& file, const std::string& json, const std::string& text,
                   const std::string& beside) {
   if (file && *file != "-") write_file(*file, json);
-  if (file == "-") fmt::print(stderr, "{}", beside);
+  if (file == "-") say(beside);
   print_to_stdout(file == "-" ? json : text);
 }
 

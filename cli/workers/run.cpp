@@ -227,7 +227,7 @@ class Run {
     } else {
       ++results_.failed;
       progress_.wipe();
-      fmt::print(stderr, "freehold: task {}: {}\n", entry.number, printable(entry.failure));
+      say(fmt::format("freehold: task {}: {}\n", entry.number, printable(entry.failure)));
       if (results_.failures.size() < kFailuresKept) results_.failures.push_back({entry.number, entry.failure});
     }
     write_framed(entry.output);

@@ -21,7 +21,7 @@ constexpr int kStatusInterval = 250;  // milliseconds between two lines of statu
 void log(const process::PoolEvent& event) {
   using Kind = process::PoolEvent::Kind;
   if (event.kind == Kind::kWorkerEnded || event.kind == Kind::kTaskDropped) return;
-  fmt::print(stderr, "freehold workers: {}\n", printable(text(event)));
+  say(fmt::format("freehold workers: {}\n", printable(text(event))));
 }
 
 }  // namespace
@@ -34,7 +34,7 @@ int serve(ServeSettings settings) {
   ProcessPool pool(settings.pool);
   if (const std::string error = pool.error(); !error.empty()) throw Failure(kExitRefused, error);
   if (!settings.quiet)
-    fmt::print(stderr, "freehold workers: process {} serves {} to processes of this user\n", ::getpid(), settings.name);
+    say(fmt::format("freehold workers: process {} serves {} to processes of this user\n", ::getpid(), settings.name));
   Progress progress;
   while (interrupts->arrived() == 0) {
     pollfd files[]{{socket.fd(), POLLIN, 0}, {interrupts->fd(), POLLIN, 0}};

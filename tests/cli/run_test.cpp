@@ -177,6 +177,18 @@ TEST(Help, StandardOutputThatIsFull_Exit2) {
   }
 }
 
+TEST(Run, StandardErrorThatIsFullOrClosed_ExitCodeStays) {
+  for (const char* nowhere : {" 2>/dev/full", " 2>&-"}) {
+    const auto ended = [&](const std::string& arguments) {
+      return Process({"sh", "-c", "exec \"$0\" " + arguments + nowhere, command_path()}).wait();
+    };
+    EXPECT_TRUE(ended("run --stats -- sh -c 'exit 7'").exited_with(7)) << nowhere;
+    EXPECT_TRUE(ended("run --stats -- /no/such/program").exited_with(127)) << nowhere;
+    EXPECT_TRUE(ended("run --no-such-option").exited_with(2)) << nowhere;
+    EXPECT_TRUE(ended("workers --exec true -- 1 2").exited_with(0)) << nowhere;
+  }
+}
+
 TEST(Help, OptionThatIsNot_NamesTheSubcommandsHelp) {
   EXPECT_NE(run({"--stat", "true"}).err.find("--stat; did you mean '--stats'? See freehold run --help\n"),
             std::string::npos);
