@@ -170,8 +170,9 @@ ExecSettings exec_settings_of(const WorkersOptions& options) {
   if (options.retries) settings.retries = parse_number("--retries", *options.retries, 1, 1'000'000);
   if (options.retry_delay)
     settings.retry_delay = std::chrono::milliseconds(parse_number("--retry-delay", *options.retry_delay, 0, kMost));
-  if (options.retry_codes || options.priorities)
-    throw Failure(kExitExecError, "--retry-codes and --priorities go with --component or --command");
+  if (options.retry_codes || options.priorities || options.attempts || options.length_prefixed || options.json)
+    throw Failure(kExitExecError,
+                  "--retry-codes, --priorities, --attempts, --length-prefixed and --json go with --component or --command");
   if (options.component || options.command)
     throw Failure(kExitExecError, "--exec runs commands: leave out --component and --command");
   if (options.tasks && !options.arguments.empty())

@@ -217,6 +217,14 @@ TEST(WorkersExec, ZeroBytes_EndArgumentsWithNull_AreRefusedWithout) {
   EXPECT_TRUE(contains(lines_of_it.err, "argument 2 has a zero byte")) << lines_of_it.err;
   EXPECT_EQ(lines(lines_of_it.err), 1u);
 }
+TEST(WorkersExec, OptionsOfComponents_AreRefused) {
+  const Folder folder;
+  for (const std::string& option : {"--json " + (folder / "f"), std::string("--attempts 2"), std::string("--length-prefixed")}) {
+    const Ended ended = exec("true", words_of(option), {"x"});
+    EXPECT_TRUE(ended.exited_with(255)) << option << ' ' << ended.status;
+    EXPECT_TRUE(contains(ended.err, "go with --component or --command")) << ended.err;
+  }
+}
 TEST(WorkersExec, EmptyCommand_IsRefused) {
   const Ended ended = exec(" ", {}, {"echo no"});
   EXPECT_TRUE(ended.exited_with(2)) << ended.status;
