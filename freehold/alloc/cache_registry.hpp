@@ -64,7 +64,7 @@ class CacheRegistry {
     ids_.note_begin(cache->id);
     return cache;
   }
-  // Gives the record back of a cache that holds nothing any more.
+  // Gives the record and the arrays back of a cache that holds nothing any more: one lock for all.
   void remove(Cache* cache) noexcept {
     const sync::Guard guard(lock_);
     const sync::Change change(changes_);
@@ -72,6 +72,7 @@ class CacheRegistry {
     for (const SizeClass c : AllClasses<Classes>{}) {
       past_refills_[c] += cache->bins[c].refills.load(std::memory_order_relaxed);
       past_drains_[c] += cache->bins[c].drains.load(std::memory_order_relaxed);
+      if (cache->bins[c].array != nullptr) metadata_.free(cache->bins[c].array, bin_array_bytes(cache->bins[c].capacity));
     }
     if (cache->previous != nullptr)
       cache->previous->next = cache->next;

@@ -358,7 +358,7 @@ class ChunkPool {
     return chunk.free.load(std::memory_order_relaxed) != kAll || chunk.dirty.load(std::memory_order_relaxed) != 0;
   }
 
-  [[nodiscard]] unsigned stripe_of_group(Searcher by) const noexcept { return by.cpu / Searcher::kGroupCpus % stripes_; }
+  [[nodiscard]] unsigned stripe_of_group(Searcher by) const noexcept { return by.cpu / Searcher::kGroupCpus & (stripes_ - 1); }
   // Relaxed: it was written before the chunk's spans could be had.
   [[nodiscard]] unsigned stripe_of(std::uint32_t c) const noexcept {
     return stripes_ == 1 ? 0 : chunks_[c].stripe.load(std::memory_order_relaxed);
@@ -368,6 +368,7 @@ class ChunkPool {
   [[nodiscard]] TakenSpans in_stripes(const Search& s, Look&& look) noexcept {
     const unsigned own = stripe_of_group(s.by);
     TakenSpans t = look(own);
+    if (t.first != kNoSpan || stripes_ == 1) return t;
     const unsigned others = s.anywhere ? stripes_ - 1 : std::min(stripes_ - 1, kLooks), turn = s.anywhere ? 0 : s.now;
     for (unsigned i = 0; i < others && t.first == kNoSpan; ++i) t = look((own + 1 + (turn + i) % (stripes_ - 1)) % stripes_);
     return t;

@@ -88,7 +88,6 @@ class Core {
     kept_.end_runs(*cache);
     for (const SizeClass c : AllClasses<Classes>{}) {
       returns_.empty_bin(*cache, c);
-      arrays_.shrink(*cache, c);
       arena_.pool(c).clear_active(cache->bins[c].cursor, cache->id);
     }
     returns_.report_now(*cache);

@@ -15,8 +15,7 @@ namespace {
 using Cache = CountedEngine::Cache;
 
 constexpr unsigned kHeldOwn = 4;
-constexpr unsigned kQueue = 64;        // blocks that wait for the core that frees them
-constexpr unsigned kThreadPairs = 64;  // of a thread under kChurn
+constexpr unsigned kQueue = 64;  // blocks that wait for the core that frees them
 
 // More than a bin holds (64 KiB, 128 slots), and a few where there is no bin.
 unsigned held_by_many(std::size_t bytes) {
@@ -169,7 +168,7 @@ void Run::round(unsigned me) {
     case EngineWorkload::kProducer: return producer_round(me);
     case EngineWorkload::kChurn:
       own_round(me, kHeldOwn);
-      if (worker.pairs % kThreadPairs == 0) {
+      if (worker.pairs % kChurnThreadPairs == 0) {
         end_thread(worker);
         begin_thread(worker);
       }

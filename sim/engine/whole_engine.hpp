@@ -36,6 +36,7 @@ inline constexpr std::array kEngineWorkloads{EngineWorkload::kOwn,      EngineWo
 [[nodiscard]] std::string_view name_of(EngineWorkload workload) noexcept;
 
 inline constexpr std::size_t kMaxEngineBytes = std::size_t{1} << 20;
+inline constexpr unsigned kChurnThreadPairs = 64;  // of a thread under kChurn
 
 struct EngineOptions {
   EngineWorkload workload = EngineWorkload::kOwn;

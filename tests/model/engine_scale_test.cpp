@@ -117,6 +117,12 @@ TEST(EngineScale, LockHandOversPerPair_Few) {
   }
 }
 
+// It begins, gets its one array, and ends.
+TEST(EngineScale, ThreadThatUsesOneSize_ThreeLocks) {
+  const EngineCount count = sim::count_engine({.workload = EngineWorkload::kChurn, .bytes = 16, .cores = 4});
+  EXPECT_LE(count.per_pair(count.locks) * sim::kChurnThreadPairs, 3.1);
+}
+
 // ---- memory nodes ----------------------------------------------------------------------------------------------------
 
 // Of the lines that came, those that another of two nodes served, at most, on 4, 16 and 64 cores. A block's first line is
