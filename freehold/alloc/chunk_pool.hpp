@@ -358,7 +358,9 @@ class ChunkPool {
     return chunk.free.load(std::memory_order_relaxed) != kAll || chunk.dirty.load(std::memory_order_relaxed) != 0;
   }
 
-  [[nodiscard]] unsigned stripe_of_group(Searcher by) const noexcept { return by.cpu / Searcher::kGroupCpus & (stripes_ - 1); }
+  [[nodiscard]] unsigned stripe_of_group(Searcher by) const noexcept {
+    return by.cpu / Searcher::kGroupCpus & (stripes_ - 1);
+  }
   // Relaxed: it was written before the chunk's spans could be had.
   [[nodiscard]] unsigned stripe_of(std::uint32_t c) const noexcept {
     return stripes_ == 1 ? 0 : chunks_[c].stripe.load(std::memory_order_relaxed);
