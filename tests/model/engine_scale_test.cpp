@@ -133,7 +133,8 @@ struct Far {
   double most;
 };
 const std::vector<Far> kFar{
-    {EngineWorkload::kMany, {16, 512, 4096, 32768, 65536, 262144, 1048576}, 0.05},
+    {EngineWorkload::kMany, {16, 4096, 32768, 65536, 262144}, 0.02},
+    {EngineWorkload::kMany, {512, 1048576}, 0.05},
     {EngineWorkload::kProducer, {16, 512}, 0.05},
     // All blocks are at home; what is left are the registry's lock and the lists behind it.
     {EngineWorkload::kChurn, {16, 512, 4096}, 0.3},
