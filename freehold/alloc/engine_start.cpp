@@ -195,4 +195,8 @@ void freehold::alloc::confine() noexcept {
   if (engine::shares_memory_with_parent() || os::g_confined.exchange(true, std::memory_order_relaxed)) return;
   engine::g_gate.fence_alone();
   engine::g_purger_gate.fence_alone();
+  // Its caller's filter must not meet a thread that starts the purger at this moment, or the purger at its beginning.
+  auto& calls = engine::g_purger.other_calls();
+  calls.forbid_more();
+  (void)engine::comes_true_soon([&calls] { return calls.are_over(); });
 }

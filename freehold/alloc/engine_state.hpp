@@ -143,6 +143,15 @@ extern constinit PurgerThread g_purger;
 extern constinit Gate g_purger_gate;
 extern constinit Gate::Mark g_purger_mark;
 
+// Lives where calls to the system are made that a confined process must not make: not if os::is_confined() once it lives.
+class MakesOtherCalls {
+ public:
+  MakesOtherCalls() noexcept { g_purger.other_calls().begin(); }
+  ~MakesOtherCalls() { g_purger.other_calls().end(); }
+  MakesOtherCalls(const MakesOtherCalls&) = delete;
+  MakesOtherCalls& operator=(const MakesOtherCalls&) = delete;
+};
+
 void start_purger_if_worth_while() noexcept;
 void end_purger_at_exit() noexcept;
 // Called where memory is allocated, outside the gate: a program with threads that holds enough to give some back gets one.

@@ -45,7 +45,11 @@ namespace {
 void end_purger_if_alone() noexcept {
   const std::uint64_t threads = g_core.registry().threads() + sharing_threads();
   const bool alone = threads == 0 || (threads == 1 && g_options.background_thread != BackgroundThread::kOn);
-  if (!alone || os::is_confined() || !g_purger.end()) return;  // to end it takes other calls to the system
+  if (!alone || os::is_confined()) return;
+  {
+    const MakesOtherCalls calls;
+    if (os::is_confined() || !g_purger.end()) return;
+  }
   constexpr std::uint64_t kAgainMs = 10'000;
   static constinit std::atomic<std::uint64_t> last_end{0};
   const std::uint64_t now = os::coarse_milliseconds();
@@ -283,6 +287,8 @@ void start_purger_if_worth_while() noexcept {
   if (g_core.arena().budget().footprint() + g_core.kept().most_unreported_bytes() < kEnoughBytes) return;
   if (g_purger.has_to_wait()) return;  // before the system call
   if (os::is_confined()) return g_core.arena().budget().limit_regret();
+  const MakesOtherCalls calls;
+  if (os::is_confined()) return;
   if (t_fork.inside != 0 || g_gate.forks() != 0 || ::getpid() != g_process) return;
   if (g_options.background_thread != BackgroundThread::kOn && os::thread_count() == 1) {  // the others ended unheard
     count_sharing_threads_alone();

@@ -18,6 +18,29 @@
 
 namespace freehold::alloc {
 
+// Threads that make other calls to the system than malloc and free may in a process that has confined itself, and the thread
+// that confines it: store buffering, so that one of them sees the other.
+template <sync::Atomics A>
+class OtherCalls {
+ public:
+  constexpr OtherCalls() noexcept = default;
+
+  // Between these the caller makes them, if it sees after begin() that the process is not confined yet.
+  void begin() noexcept {
+    under_way_.fetch_add(1, std::memory_order_relaxed);  // relaxed: the fences order it
+    A::fence(std::memory_order_seq_cst);
+  }
+  void end() noexcept { under_way_.fetch_sub(1, std::memory_order_release); }  // release: the calls were made before
+  // After the caller has said that the process is confined, and forbid_more(): none is made any more once they are over.
+  static void forbid_more() noexcept { A::fence(std::memory_order_seq_cst); }
+  [[nodiscard]] bool are_over() const noexcept { return under_way_.load(std::memory_order_acquire) == 0; }
+  // In a fork's child, which has no other threads.
+  void forget() noexcept { under_way_.store(0, std::memory_order_relaxed); }
+
+ private:
+  typename A::template atomic<std::uint32_t> under_way_{0};
+};
+
 struct PurgerOrders {
   // Release and acquire: the thread's handle and stack, from the starter to the thread and to the thread that joins it.
   static constexpr auto kStarted = std::memory_order_release;

@@ -75,8 +75,12 @@ bool PurgerThread::start(Step step, std::uint64_t round_ms) noexcept {
   }
   step_ = step;
   round_ms_ = round_ms;
+  other_calls_.begin();  // the thread ends them
   const bool created = create();
-  if (!created) put_off();
+  if (!created) {
+    other_calls_.end();
+    put_off();
+  }
   state_.started(created);
   return created;
 }
@@ -87,10 +91,12 @@ void* PurgerThread::main(void* self) noexcept {
   const char here = 0;
   const auto low = reinterpret_cast<std::uintptr_t>(purger.stack_) + os::page_bytes();
   if (reinterpret_cast<std::uintptr_t>(&here) - low < kRoomBytes) {
+    purger.other_calls_.end();
     purger.state_.give_up_cramped();
     return nullptr;
   }
   ::pthread_setname_np(::pthread_self(), "freehold-purge");
+  purger.other_calls_.end();
   (void)purger.step_();  // at once: threads that free rely on it from then on
   purger.state_.run(purger.step_, purger.round_ms_ * 1'000'000);
   return nullptr;

@@ -39,15 +39,18 @@ class PurgerThread {
   // Not for a while.
   void put_off() noexcept { not_before_.store(os::coarse_milliseconds() + kRetryMs, std::memory_order_relaxed); }
   // Starts it unless it exists, or ended or was refused a moment ago. Must not be called from free or with a lock of ours
-  // held. `round_ms`: between two rounds. False: the system refuses a thread.
+  // held, but within other_calls(). `round_ms`: between two rounds. False: the system refuses a thread.
   bool start(Step step, std::uint64_t round_ms) noexcept;
   // Something became due.
   void wake() noexcept { state_.wake(); }
   // Makes it end, between two steps, and waits until it is gone. Returns whether there was one.
   bool end() noexcept;
+  // Also of the thread itself, until it makes the calls of malloc and free alone.
+  [[nodiscard]] OtherCalls<sync::NativeAtomics>& other_calls() noexcept { return other_calls_; }
   // In a fork's child, which has no such thread.
   void forget() noexcept {
     state_.forget();
+    other_calls_.forget();
     stack_ = nullptr;  // stays mapped: libc may have it on a list
     not_before_.store(0, std::memory_order_relaxed);
   }
@@ -60,6 +63,7 @@ class PurgerThread {
   void join() noexcept;
 
   PurgerState<sync::NativeAtomics> state_;
+  OtherCalls<sync::NativeAtomics> other_calls_;
   std::atomic<std::uint64_t> not_before_{0};  // milliseconds: it ended, or the system refused a thread
   Step step_ = nullptr;
   std::uint64_t round_ms_ = 0;

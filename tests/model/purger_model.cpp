@@ -26,6 +26,7 @@ struct Atomics : sim::SimAtomics {
 
 struct Shipped : alloc::PurgerOrders {
   static constexpr bool kClearsFirst = true;  // the note, before it looks at what is due
+  static constexpr bool kForbidsMore = true;  // the thread that confines the process, before it waits
   static constexpr auto kAskNote = std::memory_order_seq_cst;
   static constexpr auto kClearNote = std::memory_order_seq_cst;
 };
@@ -169,10 +170,48 @@ void two_end_it(sim::Execution& run) {
   run.check([&] { SIM_CHECK(joined[0] != joined[1]); });
 }
 
+// A thread that starts the purger, the purger at its beginning, and a thread that confines the process.
+template <class Traits>
+void confined_amid_the_start(sim::Execution& run) {
+  struct Shared {
+    alloc::OtherCalls<Atomics> calls;
+    Atomics::atomic<bool> confined{false}, filtered{false};
+    Atomics::atomic<unsigned> created{0};
+    void call() { SIM_CHECK(!filtered.load(std::memory_order_relaxed)); }
+  } shared;
+  run.spawn([&] {
+    shared.calls.begin();
+    if (!shared.confined.load(std::memory_order_relaxed)) {
+      shared.calls.begin();
+      shared.created.store(1, std::memory_order_release);
+      shared.call();
+    } else {
+      shared.created.store(2, std::memory_order_relaxed);
+    }
+    Atomics::notify_all_shared(shared.created);
+    shared.calls.end();
+  });
+  run.spawn([&] {
+    unsigned created = 0;
+    while ((created = shared.created.load(std::memory_order_acquire)) == 0) Atomics::wait_shared(shared.created, 0U);
+    if (created == 2) return;
+    shared.call();
+    shared.calls.end();
+  });
+  run.spawn([&] {
+    shared.confined.store(true, std::memory_order_relaxed);
+    if (Traits::kForbidsMore) shared.calls.forbid_more();
+    while (!shared.calls.are_over()) Atomics::yield();
+    shared.filtered.store(true, std::memory_order_relaxed);
+  });
+  run.check([&] { SIM_CHECK(shared.calls.are_over()); });
+}
+
 template <class Traits>
 sim::Scenarios scenarios() {
   return {{{.name = "asleep", .preemptions = 4, .stale = 2}, free_beside_falling_asleep<Traits>},
           {{.name = "cramped", .preemptions = 2}, gives_up<Traits>},
+          {{.name = "confined", .preemptions = 2}, confined_amid_the_start<Traits>},
           {{.name = "another", .preemptions = 2}, anothers_end<Traits>},
           {{.name = "end", .preemptions = 3}, two_end_it<Traits>},
           {{.name = "frees", .preemptions = 2}, frees_then_end<Traits>}};
@@ -190,7 +229,12 @@ FREEHOLD_WEAKER(StartedRelaxed, Shipped, kStarted, relaxed);
 FREEHOLD_WEAKER(SeesStartedRelaxed, Shipped, kSeeStarted, relaxed);
 FREEHOLD_WEAKER(TakesOverRelaxed, Shipped, kTakeOver, relaxed);
 
+struct WaitsWithoutAFence : Shipped {
+  static constexpr bool kForbidsMore = false;
+};
+
 TEST(Purger_Mutants, EachAlone_IsNoticed) {
+  EXPECT_NE(sim::first_failure("purger", scenarios<WaitsWithoutAFence>(), 3), Failure::kNone);
   EXPECT_NE(sim::first_failure("purger", scenarios<AsksTheNoteRelaxed>(), 3), Failure::kNone);
   EXPECT_NE(sim::first_failure("purger", scenarios<ClearsTheNoteRelaxed>(), 3), Failure::kNone);
   EXPECT_NE(sim::first_failure("purger", scenarios<ClearsTheNoteLast>(), 3), Failure::kNone);

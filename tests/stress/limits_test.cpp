@@ -238,16 +238,15 @@ TEST(OwnFilter, BeforeTheFirstMalloc_MallocWorks) {
   expect_passes(under(Malloc::kFreehold, {FREEHOLD_PLAIN_C, "confined"}));
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, Filters,
-                         ::testing::Values(Filter{"at_once", "five"}, Filter{"at_once", "five_and_threads"},
-                                           Filter{"at_once", "systemd_default"}, Filter{"at_once", "openssh"},
-                                           Filter{"at_once", "chromium"}, Filter{"child", "five"},
-                                           Filter{"child", "openssh"}, Filter{"child", "chromium"},
-                                           Filter{"threads", "five"}, Filter{"threads", "five_and_threads"},
-                                           Filter{"threads", "chromium"}, Filter{"exec", "systemd_system_service"},
-                                           Filter{"exec", "docker"}, Filter{"exec", "podman"}, Filter{"at_once", "podman"},
-                                           Filter{"at_once", "firejail"}),
-                         [](const auto& instance) { return std::string(instance.param.when) + "_" + instance.param.whose; });
+INSTANTIATE_TEST_SUITE_P(
+    Of, Filters,
+    ::testing::Values(Filter{"at_once", "five"}, Filter{"at_once", "five_and_threads"}, Filter{"at_once", "systemd_default"},
+                      Filter{"at_once", "openssh"}, Filter{"at_once", "chromium"}, Filter{"child", "five"},
+                      Filter{"child", "openssh"}, Filter{"child", "chromium"}, Filter{"threads", "five"},
+                      Filter{"threads", "five_and_threads"}, Filter{"threads", "chromium"}, Filter{"purger_starts", "five"},
+                      Filter{"exec", "systemd_system_service"}, Filter{"exec", "docker"}, Filter{"exec", "podman"},
+                      Filter{"at_once", "podman"}, Filter{"at_once", "firejail"}),
+    [](const auto& instance) { return std::string(instance.param.when) + "_" + instance.param.whose; });
 
 // Strict overcommit concerns the whole machine, so it is asked for: FREEHOLD_TEST_OVERCOMMIT=1, as root, nothing else
 // running.

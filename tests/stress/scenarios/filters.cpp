@@ -291,6 +291,31 @@ void confine_beside_threads(const std::vector<sock_filter>& program) {
   for (int i = 0; i < kThreadsBefore; ++i) ::sem_wait(&done);
 }
 
+// Threads whose memory grows to what the purger is started for, a little earlier or later.
+void confine_beside_the_purgers_start(const std::vector<sock_filter>& program) {
+  constexpr unsigned kChildren = 40, kStep_us = 250;
+  for (unsigned i = 0; i < kChildren; ++i) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      static sem_t begun;
+      for (int t = 0; t < 2; ++t)
+        std::thread([] {
+          CApi::deallocate(CApi::allocate(1));
+          ::sem_post(&begun);
+          for (;;) use_memory();
+        }).detach();
+      for (int t = 0; t < 2; ++t) ::sem_wait(&begun);
+      ::usleep(i * kStep_us);
+      confine(program);
+      use_memory();
+      ::_exit(0);
+    }
+    int status = 1;
+    require(::waitpid(child, &status, 0) == child, "waitpid");
+    require(status == 0, "a child ended with status " + std::to_string(status));
+  }
+}
+
 // arguments: when, whose, action.
 SCENARIO(filters) {
   const Filter& filter = filter_of(arguments[1]);
@@ -312,6 +337,8 @@ SCENARIO(filters) {
     confine_by_number(program);
   } else if (when == "threads") {
     confine_beside_threads(program);
+  } else if (when == "purger_starts") {
+    return confine_beside_the_purgers_start(program);
   } else if (when == "exec") {
     confine(program);
     ::execl("/proc/self/exe", "filtered", "filters", "already", arguments[1].c_str(), arguments[2].c_str(), nullptr);
