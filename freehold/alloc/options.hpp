@@ -28,7 +28,7 @@
   X(live, os::Flag, false, "0", "1: where `kernel.yama.ptrace_scope` is 1, processes of the same user may read this one's memory, as [`freehold stats`](stats.md) does, and attach debuggers; elsewhere it changes nothing") \
   X(profile, os::Number, 0, "0", "bytes: a sampled heap profile, one sample in so many bytes; 1: 512 KiB; 0: none ([heap-profile.md](heap-profile.md))") \
   X(profile_file, os::PathText<kMostPathBytes>, {}, "none", "where the heap profile goes when the process ends; `%p` becomes its number") \
-  X(verbose, os::Flag, false, "0", "1: a line on standard error when Freehold starts: version, CPUs, mode") \
+  X(verbose, os::Flag, false, "0", "1: the line `freehold: active` on standard error when Freehold starts") \
   X(check, CheckedMode, {}, "0", "1: checked mode, which looks at every allocation and free; `FREEHOLD_CHECK_…` say how ([hardening.md](hardening.md#checked-mode))") \
   X(stats_fd, os::Variable, -1, "none", "for `freehold run`: where the process of `FREEHOLD_STATS_PID` leaves its statistics at exit, a sealed memory file") \
   X(stats_pid, os::Variable, 0, "none", "for `freehold run`: the id of that process")
