@@ -69,6 +69,16 @@ class ArenaRuns {
     source_.account(0, run.spans, now);
     return {t.first, t.dirty == 0};
   }
+  // The same, of spans that still have their pages. Not where CPUs work apart: each look would fetch a line of another one.
+  [[nodiscard]] SpanIndex allocate_dirty(Run run, unsigned alignment, std::uint64_t now) noexcept {
+    if (spans_.cpus_work_apart()) return kNoSpan;
+    const TakenSpans t = chunks_.take_dirty_run(run.spans, alignment, {}, spans_.shard_of({}).runs,
+                                                growth_.chunks_are_dear(), static_cast<std::uint32_t>(now));
+    if (t.first == kNoSpan) return kNoSpan;
+    set_run(t.first, run);
+    source_.account(-static_cast<std::int64_t>(t.dirty), run.spans, now);
+    return t.first;
+  }
   // False, and nothing done: no run in use begins at `first`.
   [[nodiscard]] bool free_run(SpanIndex first, std::uint64_t now) noexcept {
     // Relaxed: an exchange, so that of two frees one sees the other; what the user wrote, the give publishes.

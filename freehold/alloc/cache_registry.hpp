@@ -96,6 +96,8 @@ class CacheRegistry {
     give_id(cache, node);
     ids_.note_begin(cache.id);
   }
+  // No two threads had caches at the same time. Under the lock.
+  [[nodiscard]] bool had_one_thread_locked() const noexcept { return peak_threads_ == 1; }
   // So many threads will allocate, although they do not get caches: those who share the caches of CPUs.
   void expect_threads(std::size_t n) noexcept {
     const sync::Guard guard(lock_);

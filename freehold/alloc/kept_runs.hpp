@@ -172,7 +172,9 @@ class KeptRuns {
   void make_runs(Cache& cache) noexcept {
     const sync::Guard guard(registry_.lock());
     void* const memory = registry_.metadata().allocate(sizeof(Runs));
-    if (memory != nullptr) cache.runs = new (memory) Runs;
+    if (memory == nullptr) return;
+    cache.runs = new (memory) Runs;
+    cache.runs->began_alone = registry_.had_one_thread_locked();
   }
   // Null: it must not keep a word more.
   [[nodiscard]] Reserved* word_to_reserve(Runs& runs) noexcept {
@@ -200,7 +202,7 @@ class KeptRuns {
     note_runs_used(cache);
   }
   // From the spans that the thread keeps: those that still have their pages, then those that others have freed in its chunks
-  // or that were of classes, then any.
+  // or that were of classes; in a program of one thread those of other chunks that have pages; then any that it keeps.
   [[nodiscard]] RunPlace allocate_reserved(Cache& cache, Run run, unsigned alignment) noexcept {
     Runs* const runs = own_runs(cache);
     if (runs == nullptr) return {};
@@ -216,6 +218,7 @@ class KeptRuns {
     } while (tries++ == 0 && arena_.source().reclaim_for_runs());
     RunPlace place;
     const std::uint64_t now = Clock::now();
+    if (runs->began_alone) place.first = arena_.runs().allocate_dirty(run, alignment, now);
     for (Reserved* r = runs->begin(); place.first == kNoSpan && r != runs->end(); ++r)
       place = arena_.runs().allocate_reserved(*runs, *r, run, alignment, now);
     if (runs->run_spans > kReportSpans) (void)arena_.runs().report(*runs);

@@ -105,6 +105,7 @@ class RunCache {
   // Spans that runs in use became more since that was reported to the arena, and how many of these were clean. The others
   // were dirty before, and what became less is dirty now.
   std::int64_t run_spans = 0, clean_spans = 0;
+  bool began_alone = false;  // no other thread had allocated before: it may look into chunks that it does not keep
   [[nodiscard]] std::int64_t dirty_spans() const noexcept { return clean_spans - run_spans; }
 
  private:

@@ -14,6 +14,13 @@ TEST(Peak, SawtoothOfSizes_AtMostTheBestOfJemallocAndMimalloc) {
   EXPECT_LE(figure_of(run_and_print({"peak_sawtooth_of_sizes"}), "peak_mib"), 238);
 }
 
+// glibc: 66,000 faults, 160 MiB.
+TEST(Peak, LargeBlocksReplaced_PagesThatAreThereServeFirst) {
+  const Outcome outcome = run_and_print({"peak_large_blocks_replaced"});
+  EXPECT_LE(figure_of(outcome, "faults"), 130'000);
+  EXPECT_LE(figure_of(outcome, "peak_mib"), 195);
+}
+
 class UnderHugePages : public ::testing::TestWithParam<const char*> {};
 TEST_P(UnderHugePages, BlocksOf34000Bytes_HoldAnEighthMore) {
   Command command = case_of({"peak_blocks_of_34000_bytes"});

@@ -28,6 +28,26 @@ SCENARIO(peak_one_survivor_per_64_kib) {
   for (std::size_t i = 0; i < stay; ++i) CApi::deallocate(survivors[i]);
 }
 
+// 256 blocks of 16 KiB to 1 MiB, whose pages are written, and which are replaced at random by others.
+SCENARIO(peak_large_blocks_replaced) {
+  constexpr std::size_t kStep = 16 * kKiB, kSizes = 64, kRounds = 20'000;
+  std::array<unsigned char*, 256> blocks{};
+  Random random(11);
+  for (std::size_t i = 0; i < kRounds; ++i) {
+    unsigned char*& block = blocks[random.below(blocks.size())];
+    const std::size_t bytes = kStep * (1 + random.below(kSizes));
+    CApi::deallocate(block);
+    block = static_cast<unsigned char*>(CApi::allocate(bytes));
+    require(block != nullptr, "no memory");
+    for (std::size_t at = 0; at < bytes; at += 4096) block[at] = 1;
+  }
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  figure("faults", static_cast<double>(usage.ru_minflt));
+  figure("peak_mib", peak_mib());
+  for (unsigned char* const block : blocks) CApi::deallocate(block);
+}
+
 // A size at a time: fills up to 64 MiB live, then frees nine tenths at random. Sizes rise by a quarter from 64 bytes to 30
 // KiB and begin again, twice.
 SCENARIO(peak_sawtooth_of_sizes) {

@@ -31,6 +31,7 @@ class Small {
     return pool_.take(kind, n, alignment, by, cursors_[by.cpu], anywhere, now);
   }
   [[nodiscard]] TakenSpans run(unsigned n, unsigned alignment = 1) { return take(ChunkKind::kRuns, n, alignment, true); }
+  [[nodiscard]] TakenSpans dirty_run(unsigned n) { return pool_.take_dirty_run(n, 1, {}, cursors_[0], true, now); }
 
  private:
   std::unique_ptr<Chunk<sync::NativeAtomics>[]> chunks_;
@@ -132,6 +133,22 @@ TEST(ChunkPool, Run_BetweenTwoPowersBehindManyThatMislead_IsFoundWhenMemoryIsSho
     EXPECT_EQ(t.first, (kChunks - 1) * kSpans) << "memory is short, and there is a run: it may not be overlooked";
     EXPECT_TRUE(pool.check());
   }
+}
+
+TEST(ChunkPool, DirtyRun_BehindManyChunksWithShorterOnes_IsFound) {
+  constexpr std::uint32_t kChunks = 50;
+  Small pool(kChunks);
+  for (std::uint32_t c = 0; c < kChunks; ++c) {
+    pool.add(c, ChunkKind::kRuns);
+    const unsigned n = c + 1 == kChunks ? 4 : 2;
+    (void)pool->take_exactly(c * kSpans, n);
+    pool->give(c * kSpans, n, true, 1);
+  }
+  const TakenSpans t = pool.dirty_run(4);
+  EXPECT_EQ(t.first, (kChunks - 1) * kSpans);
+  EXPECT_EQ(t.dirty, 4U);
+  EXPECT_EQ(pool.dirty_run(4).first, kNoSpan) << "all others are shorter, or clean";
+  EXPECT_TRUE(pool.check());
 }
 
 // ---- everything at random, against a plain table ----------------------------------------------------------------------

@@ -89,6 +89,25 @@ TEST(RunCache, SpansOfClassesThatBecameFree_ServeBeforeCleanMemory) {
   }
 }
 
+// What the thread keeps is clean, and another chunk has spans that hold pages.
+TEST(RunCache, DirtySpansOfOtherChunks_ServeBeforeCleanOnesThatAreKept) {
+  Machine machine;
+  Thread thread(machine), uncached(machine, Thread::Uncached{});
+  void* const run = thread.allocate(kSpan);  // from now on the thread keeps the spans behind it
+  void* const dirty = uncached.allocate(3 * kSpan);
+  uncached.free(dirty);
+  const unsigned kept = kept_by(thread).free;
+  ASSERT_GE(kept, 3U);
+  void* const next = thread.allocate(3 * kSpan);
+  EXPECT_EQ(next, dirty);
+  EXPECT_EQ(kept_by(thread).free, kept);
+  EXPECT_TRUE(is_sound(machine));
+  thread.free(next);
+  thread.free(run);
+  thread.leave();
+  expect_whole(machine);
+}
+
 TEST(RunCache, Words_BoundedForAThreadAndForAll) {
   constexpr unsigned kCpus = 1, kThreads = 6;
   Machine machine(small_settings(std::size_t{256} << 20), Machine::kBudget, kCpus);
