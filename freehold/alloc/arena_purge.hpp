@@ -172,8 +172,7 @@ class ArenaPurge {
   }
   // Free spans whose chunk saw no free for the delay. Returns whether some are left.
   [[nodiscard]] bool purge_due(std::uint64_t now, Effort& effort) noexcept {
-    std::uint32_t c = chunks_.find_dirty(0);
-    for (; c != Chunks::kNoChunk; c = chunks_.find_dirty(c + 1)) {
+    for (std::uint32_t c = chunks_.find_dirty(); c != Chunks::kNoChunk; c = chunks_.next_dirty(c)) {
       const std::uint32_t at = chunks_.chunk(c).freed_at.load(std::memory_order_relaxed);
       // Signed: spans may have become free after `now` was read.
       if (static_cast<std::int32_t>(static_cast<std::uint32_t>(now) - at) < static_cast<std::int32_t>(delay_ms_)) continue;
@@ -182,7 +181,7 @@ class ArenaPurge {
           if (!purge_chunk(c, part, now, effort)) return true;
       if (!effort.left()) return true;
     }
-    return chunks_.find_dirty(0) != Chunks::kNoChunk;
+    return chunks_.find_dirty() != Chunks::kNoChunk;
   }
   // Wholly free spans of which no slot was handed out between two looks: a thread that empties and fills its spans again and
   // again keeps them, and its cache keeps their lines. Returns whether some are left.
@@ -289,7 +288,7 @@ class ArenaPurge {
     for (const std::uint32_t from : {purge_cursor_, std::uint32_t{0}}) {
       std::uint32_t c = chunks_.find_dirty(from);
       for (unsigned good = 0, looks = 0; c != Chunks::kNoChunk && good < kGood && looks < kLooks;
-           ++looks, c = chunks_.find_dirty(c + 1)) {
+           ++looks, c = chunks_.next_dirty(c)) {
         if (dirty_spans(c, part) == 0) continue;
         const std::uint32_t at = chunks_.chunk(c).freed_at.load(std::memory_order_relaxed);
         if (good++ != 0 && static_cast<std::int32_t>(at - oldest_at) >= 0) continue;

@@ -60,8 +60,8 @@ struct alignas(base::kCacheLine) Chunk {
 };
 static_assert(sizeof(Chunk<sync::NativeAtomics>) == base::kCacheLine);
 
-// Who looks for spans: a CPU, as far as CPUs work apart, and its memory node, from 1 on; 0: whichever. A chunk keeps who
-// worked there last. Neighbouring CPUs of one node are one group: they share what they have freed.
+// Who looks for spans: a CPU, as far as CPUs work apart, and its memory node, from 1 on; 0: only one is known. A chunk keeps
+// who worked there last. Neighbouring CPUs of one node are one group: they share what they have freed.
 struct Searcher {
   unsigned cpu = 0;
   std::uint8_t node = 0;
@@ -141,7 +141,8 @@ class ChunkPool {
   [[nodiscard]] TakenSpans take(ChunkKind kind, unsigned n, unsigned alignment, Searcher by, Cursor& cursor, bool anywhere,
                                 std::uint32_t now) noexcept {
     const Search search{kind, n, alignment, by, anywhere, now};
-    const std::uint32_t here = cursor.load(std::memory_order_relaxed);  // relaxed: a hint, the chunk's word decides
+    std::uint32_t here = cursor.load(std::memory_order_relaxed);  // relaxed: a hint, the chunk's word decides
+    if (here != kNoChunk && is_elsewhere(here, by)) here = kNoChunk;
     if (here != kNoChunk)
       if (const TakenSpans t = take_in(here, search, true); t.first != kNoSpan) return t;
     const std::uint32_t from = here == kNoChunk ? 0 : here;
@@ -232,13 +233,12 @@ class ChunkPool {
 
   // --- for the purger ------------------------------------------------------------------------------------------------
 
-  // The first chunk at or after `from` that may hold free spans with pages; kNoChunk if there is none.
-  [[nodiscard]] std::uint32_t find_dirty(std::uint32_t from) noexcept {
-    std::uint32_t first = trees_[kDirtyTree].find(from);
-    for (unsigned stripe = 1; stripe < stripes_; ++stripe)
-      if (!trees_[kDirtyTree].looks_empty(stripe)) first = std::min(first, trees_[kDirtyTree].find(from, stripe));
-    return first;
+  // Chunks that may hold free spans with pages, stripe by stripe: the first one, or the first from chunk `from` on; and the
+  // next one. kNoChunk: there is none.
+  [[nodiscard]] std::uint32_t find_dirty(std::uint32_t from = 0) noexcept {
+    return find_dirty_in(from == 0 ? 0 : stripe_of(from), from);
   }
+  [[nodiscard]] std::uint32_t next_dirty(std::uint32_t c) noexcept { return find_dirty_in(stripe_of(c), c + 1); }
   // Bits of the spans of the chunk that are free and dirty; 0: none is, and the chunk leaves the dirty tree until something
   // is freed there. Relaxed: a glance.
   [[nodiscard]] std::uint64_t free_and_dirty(std::uint32_t c) noexcept {
@@ -354,6 +354,10 @@ class ChunkPool {
     return {};
   }
 
+  // Its cursor is from a CPU of another node, which had the number before. Relaxed: a hint.
+  [[nodiscard]] bool is_elsewhere(std::uint32_t c, Searcher by) const noexcept {
+    return by.node != 0 && by.is_of_another_node(chunks_[c].user.load(std::memory_order_relaxed));
+  }
   [[nodiscard]] bool is_anothers(std::uint32_t c, const Search& s) const noexcept {
     const ChunkType& chunk = chunks_[c];
     const std::uint32_t user = chunk.user.load(std::memory_order_relaxed);  // relaxed, all of it: hints
@@ -375,6 +379,11 @@ class ChunkPool {
   // Relaxed: it was written before the chunk's spans could be had.
   [[nodiscard]] unsigned stripe_of(std::uint32_t c) const noexcept {
     return stripes_ == 1 ? 0 : chunks_[c].stripe.load(std::memory_order_relaxed);
+  }
+  [[nodiscard]] std::uint32_t find_dirty_in(unsigned stripe, std::uint32_t from) noexcept {
+    for (; stripe < stripes_; ++stripe, from = 0)
+      if (const std::uint32_t c = trees_[kDirtyTree].find(from, stripe); c != kNoChunk) return c;
+    return kNoChunk;
   }
   // What look(stripe) finds in the group's own stripe, else in a few of the others, by turns.
   template <class Look>

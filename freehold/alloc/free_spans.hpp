@@ -7,6 +7,7 @@
 // Any thread, no lock. CPUs work apart only as far as expect_threads() lets them.
 #pragma once
 #include <algorithm>
+#include <atomic>
 #include <bit>
 
 #include "freehold/alloc/arena_types.hpp"
@@ -52,8 +53,7 @@ class FreeSpans {
     const unsigned mask = shard_mask_.load(std::memory_order_relaxed);
     if (mask == 0) return {};
     const unsigned cpu = A::cpu_id() & mask;
-    if constexpr (requires { Config::node(); }) return {cpu, static_cast<std::uint8_t>(Config::node() % 255 + 1)};
-    return {cpu, 0};
+    return {cpu, node_label()};
   }
   [[nodiscard]] Shard& shard_of(Searcher by) noexcept { return shards_[by.cpu]; }
   [[nodiscard]] bool cpus_work_apart() const noexcept { return shard_mask_.load(std::memory_order_relaxed) != 0; }
@@ -108,11 +108,19 @@ class FreeSpans {
   static constexpr unsigned kShards = Config::kShards;
   static_assert(std::has_single_bit(kShards));
 
+  // Searcher::node of the caller.
+  [[nodiscard]] std::uint8_t node_label() const noexcept {
+    const unsigned node = node_of_caller<Config>();
+    if (node != 0 && !several_nodes_.load(std::memory_order_relaxed)) several_nodes_.store(true, std::memory_order_relaxed);
+    return several_nodes_.load(std::memory_order_relaxed) ? static_cast<std::uint8_t>(node % 255 + 1) : 0;
+  }
+
   Chunks chunks_;
   BudgetType& budget_;
   DueNote<A>& due_;
   typename A::template atomic<unsigned> shard_mask_{0};  // the shards in use, less one
   Shard shards_[kShards];
+  mutable std::atomic<bool> several_nodes_{false};  // set once: the simulated machine does not count it
 };
 
 }  // namespace freehold::alloc
