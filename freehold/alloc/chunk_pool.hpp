@@ -157,6 +157,7 @@ class ChunkPool {
   // works.
   [[nodiscard]] TakenSpans take_dirty_run(unsigned n, unsigned alignment, Searcher by, const Cursor& cursor, bool anywhere,
                                           std::uint32_t now) noexcept {
+    if (trees_[kDirtyTree].looks_empty(stripe_of_group(by))) return {};
     const std::uint32_t here = cursor.load(std::memory_order_relaxed);  // relaxed: a hint
     const Search search{ChunkKind::kRuns, n, alignment, by, anywhere, now};
     return take_dirty_in(stripe_of_group(by), search, here == kNoChunk ? 0 : here, kDirtyLooks);
