@@ -23,7 +23,7 @@ struct ArenaSettings {
   [[nodiscard]] static constexpr unsigned stripes_for(unsigned cpus) noexcept {
     return std::clamp(std::bit_ceil(4 * cpus), 8U, 64U);
   }
-  unsigned chunk_stripes = 1;  // of the trees over chunks: a power of two, one a group of CPUs, as chunk_stripes_for() has it
+  unsigned chunk_stripes = 1;  // of the trees over chunks: one a group of CPUs, as chunk_stripes_for() has it
   [[nodiscard]] static constexpr unsigned chunk_stripes_for(unsigned cpus) noexcept {
     return std::min(std::bit_ceil((cpus + Searcher::kGroupCpus - 1) / Searcher::kGroupCpus), 64U);
   }

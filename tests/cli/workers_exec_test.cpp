@@ -219,7 +219,8 @@ TEST(WorkersExec, ZeroBytes_EndArgumentsWithNull_AreRefusedWithout) {
 }
 TEST(WorkersExec, OptionsOfComponents_AreRefused) {
   const Folder folder;
-  for (const std::string& option : {"--json " + (folder / "f"), std::string("--attempts 2"), std::string("--length-prefixed")}) {
+  for (const std::string& option :
+       {"--json " + (folder / "f"), std::string("--attempts 2"), std::string("--length-prefixed")}) {
     const Ended ended = exec("true", words_of(option), {"x"});
     EXPECT_TRUE(ended.exited_with(255)) << option << ' ' << ended.status;
     EXPECT_TRUE(contains(ended.err, "go with --component or --command")) << ended.err;
