@@ -221,6 +221,20 @@ TEST(Program, BusyNeighbour_TakesOnlyWhatWasWanted) {
   EXPECT_LE(idle.taken_s, 0.5 * idle.stolen_s) << "it wanted none";
 }
 
+// The first run would wait for them.
+TEST(Busy, EveryCpuHasAProcess_MachineIsBusy) {
+  const std::vector<unsigned> cpus = cpus_in_order();
+  std::vector<pid_t> others(cpus.size());
+  for (pid_t& other : others) {
+    other = ::fork();
+    while (other == 0) static_cast<void>(now_s());
+  }
+  EXPECT_TRUE(is_machine_busy(cpus));
+  for (const pid_t other : others) {
+    ::kill(other, SIGKILL);
+    ::waitpid(other, nullptr, 0);
+  }
+}
 // A quota of one CPU that is used up: what runs on the other one takes nothing from the program.
 TEST(Program, QuotaIsUsedUp_OthersTookNothing) {
   const auto taken_of = [](double quota_cpus, double cpu_s, double copies) {

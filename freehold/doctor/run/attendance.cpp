@@ -17,6 +17,8 @@
 namespace freehold::doctor {
 namespace {
 
+constexpr double kBusyLook_s = 0.1;
+constexpr double kBusyShare = 0.3;  // of the CPUs: what wakes for a moment takes less
 constexpr double kFirstLook_s = 0.005;
 constexpr double kLooksEvery_s = 0.05;
 constexpr double kLookShare = 0.01;   // of a CPU, that looking may cost
@@ -55,6 +57,13 @@ Busy busy_on(const std::vector<unsigned>& cpus) {
   }
   const auto a_second = static_cast<double>(::sysconf(_SC_CLK_TCK));
   return {ticks / a_second, host_ticks / a_second};
+}
+
+bool is_machine_busy(const std::vector<unsigned>& cpus) {
+  const double begin = now_s();
+  const Busy before = busy_on(cpus);
+  ::usleep(static_cast<useconds_t>(1e6 * kBusyLook_s));
+  return (busy_on(cpus) - before).all_s > kBusyShare * (now_s() - begin) * static_cast<double>(cpus.size());
 }
 
 bool ended_well(const Trial& trial) { return WIFEXITED(trial.wait_status) && WEXITSTATUS(trial.wait_status) == 0; }

@@ -33,6 +33,8 @@ struct Busy {
   friend Busy operator-(const Busy& a, const Busy& b) { return {a.all_s - b.all_s, a.host_s - b.host_s}; }
 };
 [[nodiscard]] Busy busy_on(const std::vector<unsigned>& cpus);
+// True if others have a good part of these CPUs now. It sleeps for a tenth of a second.
+[[nodiscard]] bool is_machine_busy(const std::vector<unsigned>& cpus);
 
 [[nodiscard]] bool ended_well(const Trial& trial);
 // The last lines of what was written, whole ones.

@@ -15,6 +15,7 @@
 #include "freehold/doctor/analysis/derived.hpp"
 #include "freehold/doctor/analysis/resampled.hpp"
 #include "freehold/doctor/analysis/work_growth.hpp"
+#include "freehold/doctor/run/attendance.hpp"
 #include "freehold/doctor/run/child.hpp"
 #include "freehold/doctor/run/cpu_group.hpp"
 #include "freehold/doctor/run/launch.hpp"
@@ -66,6 +67,7 @@ class Examination {
   Outcome examine() {
     began_s_ = now_s();
     describe_machine();
+    if (is_machine_busy(cpus_)) go_before_others(sweep_.back());
     show({.kind = Activity::Kind::kReadMachine});
     control_.read(budget_or(1, kShort_s) < kShort_s ? 1 : kReadings);
     const Run first = first_run();
@@ -268,12 +270,9 @@ class Examination {
               .suspected = looks_.last().suspected});
         if (!run_task(task)) return false;
       }
-      if (!order.empty() && is_time_to_look() && !go_on(false)) return true;
+      const bool may_look = !order.empty() && settings().rounds == 0 && looks_.is_due(round_) && schedule_.can_decide();
+      if (may_look && !go_on(false)) return true;
     }
-  }
-
-  [[nodiscard]] bool is_time_to_look() const {
-    return settings().rounds == 0 && looks_.is_due(round_) && schedule_.can_decide();
   }
 
   // While the verdict is open and time is left, what decides is run again, before all else: undecided is an answer only when
@@ -385,11 +384,13 @@ class Examination {
   }
 
   void note(Note note) { outcome_.notes.push_back(std::move(note)); }
+  void go_before_others(const Setting& setting) {
+    if (!settings().keep_priority && !precedence_.is_taken() && precedence_.take())
+      note({.kind = Note::Kind::kTookPrecedence, .setting = setting});
+  }
   void note_facts(const Run& run, const Setting& setting) {
     Experiment& facts = experiment();
-    if (taken_share(run.trial, setting) > kDisturbed && !settings().keep_priority && !precedence_.is_taken() &&
-        precedence_.take())
-      note({.kind = Note::Kind::kTookPrecedence, .setting = setting});
+    if (taken_share(run.trial, setting) > kDisturbed) go_before_others(setting);
     facts.most_threads = std::max(facts.most_threads, run.most_threads);
     if (run.own_cpus > 0 && setting == sweep_.back()) own_cpus_.push_back(run.own_cpus);
     if (run.quota_cpus > 0 && (facts.quota_cpus == 0 || run.quota_cpus < facts.quota_cpus))
