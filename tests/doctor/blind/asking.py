@@ -51,10 +51,9 @@ def judge(case, verdict, is_borne=False):
     return ("undecided" if term == "undecided" and not in_vain else "wrong"), in_vain
 
 
-def ask(case, doctor, program, budget_s, keep_priority=False):
-    """One entry of the results."""
+def ask(case, doctor, program, budget_s, speedup, keep_priority=False):
+    """One entry of the results. `speedup`: by hand, without neighbours; they would take what the second thread needs."""
     entry = {"case": case.name, "load": round(os.getloadavg()[0], 1), "language": case.language, "truth": case.truth, "changed": case.changed, "right": [c.term for c in case.right], "budget_s": budget_s}
-    speedup = speedup_by_hand(case, program)
     entry["speedup_by_hand"] = speedup and round(speedup, 2)
     entry["borne"] = speedup is not None and speedup >= BORNE_FROM
     started = time.monotonic()

@@ -130,9 +130,11 @@ def ask_all(asked, results, chosen, settings):
     entries = kept_results(asked, results, chosen, settings)
     done = {entry["case"] for entry in entries}
     open_cases = [case for case in chosen if case.name not in done]
+    programs = {case.name: cases.build(case, asked.programs) for case in open_cases}
+    speedups = {case.name: asking.speedup_by_hand(case, programs[case.name]) for case in open_cases}
     with harness.neighbours(settings["neighbours"]):
         for place, case in enumerate(open_cases, len(chosen) - len(open_cases) + 1):
-            entry = asking.ask(case, asked.build / "bin" / "freehold", cases.build(case, asked.programs), asked.budget, asked.keep_priority)
+            entry = asking.ask(case, asked.build / "bin" / "freehold", programs[case.name], asked.budget, speedups[case.name], asked.keep_priority)
             entries.append(entry)
             store(results, settings, entries)
             print(f"[{place}/{len(chosen)}] {entry['judgement']:9}  {case.name}: {entry['verdict']} ({case.truth}), {entry['seconds']} s"
