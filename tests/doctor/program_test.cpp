@@ -296,6 +296,15 @@ TEST(Program, DescriptorsOfTheDoctor_AreNotPassedOn) {
   EXPECT_EQ(failure_of(run_shell("for fd in" + absent + "; do [ ! -e /proc/self/fd/$fd ] || exit 9; done"), 20), "");
 }
 
+// Which holds more the later it starts a program: it has read recordings by then.
+TEST(Program, DoctorHoldsMemory_ProgramsPeakIsItsOwn) {
+  constexpr std::size_t kHeld = 64 << 20;
+  const std::vector<char> held(kHeld, 1);
+  const std::uint64_t peak = run_shell("sleep 0.1").trial.peak_rss_bytes;
+  EXPECT_GT(peak, 100'000U);
+  EXPECT_LT(peak, kHeld / 4) << int{held[kHeld / 2]};
+}
+
 TEST(Program, CpuTime_CountsChildrenThatWereWaitedFor) {
   const auto done = run_shell("sh -c 'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done'; exit 0");
   EXPECT_GT(done.trial.cpu_s(), 0.02);

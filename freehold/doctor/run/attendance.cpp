@@ -5,6 +5,7 @@
 #include <linux/perf_event.h>
 #include <poll.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -33,6 +34,12 @@ std::vector<pid_t> children() {
   std::ifstream in("/proc/self/task/" + std::to_string(::getpid()) + "/children");
   for (pid_t child = 0; in >> child;) found.push_back(child);
   return found;
+}
+
+std::uint64_t own_peak_rss_bytes() {
+  struct rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
 }
 
 // Of a child that is still to be waited for.
@@ -233,6 +240,10 @@ void Attendance::report(Run& run) {
     run.most_threads = watch_->most_threads();
     run.files = watch_->files();
     if (children_.size() == 1) run.trial.ready_share = watch_->ready_share();
+    // A process begins with what its parent holds, and the kernel counts that in its peak. Below this one's own, looks say
+    // it.
+    if (run.trial.peak_rss_bytes <= own_peak_rss_bytes() && watch_->peak_rss_bytes() > 0)
+      run.trial.peak_rss_bytes = watch_->peak_rss_bytes();
   }
   run.quota_cpus = throttling_.quota_cpus();
   run.trial.throttled_s = throttling_.seconds();

@@ -18,6 +18,7 @@ namespace fs = std::filesystem;
 struct Status {
   bool running = false;
   std::string cpus;  // "0-3,8"
+  std::uint64_t peak_rss_bytes = 0;
 };
 
 Status status_of(const fs::path& task) {
@@ -26,6 +27,7 @@ Status status_of(const fs::path& task) {
   for (std::string line; std::getline(in, line);) {
     if (line.starts_with("State:\t")) status.running = line[7] == 'R';
     if (line.starts_with("Cpus_allowed_list:\t")) status.cpus = line.substr(19);
+    if (line.starts_with("VmHWM:")) status.peak_rss_bytes = std::stoull(line.substr(6)) * 1024;
   }
   return status;
 }
@@ -63,6 +65,7 @@ void Watch::look() {
       add_times(task, folder);
       const Status status = status_of(folder);
       any_ready = any_ready || status.running;
+      peak_rss_bytes_ = std::max(peak_rss_bytes_, status.peak_rss_bytes);
       if (!status.running || status.cpus == last_list) continue;
       last_list = status.cpus;
       add_list(status.cpus, allowed);
