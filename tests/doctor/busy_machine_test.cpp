@@ -54,6 +54,16 @@ TEST(BusyMachine, Spins_UndecidedWhetherByItself) {
   EXPECT_EQ(beside_others(made, 0.3, &recorded), "own-lock, undecided");
 }
 
+// While one thread has no CPU all others may wait for it, but no longer.
+TEST(BusyMachine, OthersTookTooLittleToBeWhy_AsOnAQuietMachine) {
+  Attribution recorded;
+  Made made = Made().takes(0, 1, 1.6).treated(1, 1.6).copies(1);
+  made.experiment_.code.known = true;
+  made.experiment_.code.spinning = 0.6;
+  EXPECT_EQ(beside_others(made, 0.09, &recorded), "own-lock, own-lock");
+  EXPECT_EQ(beside_others(made, 0.2, &recorded), "own-lock, undecided");
+}
+
 TEST(BusyMachine, WaitsAreShortWhereTheTimeIs_OwnLock) {
   Attribution recorded;
   recorded.lock_wait_share = 0.7;

@@ -249,6 +249,15 @@ TEST(Program, QuotaIsUsedUp_OthersTookNothing) {
   EXPECT_DOUBLE_EQ(taken_of(1, 1.5, 1), 0.5) << "others left it less than its quota";
   EXPECT_DOUBLE_EQ(taken_of(1, 1.5, 2), 0.25);
 }
+// One thread had its CPU all the time, and others the other one.
+TEST(Program, OneThreadOnTwoCpus_OthersTookNothing) {
+  Trial trial;
+  trial.wall_s = trial.user_s = trial.taken_s = 0.5;
+  hold_taken_to(trial, 2);
+  EXPECT_EQ(trial.taken_s, 0.5);
+  hold_taken_to(trial, 1);
+  EXPECT_EQ(trial.taken_s, 0);
+}
 TEST(Program, StopDescriptor_EndsTheRun) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);

@@ -41,10 +41,12 @@ class OnBusyMachine {
                verdict.parts[0].share.low >= kSureMixOnBusyMachine && verdict.parts[1].share.low >= kSureMixOnBusyMachine;
       default: break;
     }
-    if (!is_surely(verdict) || !is_counted(verdict.cause, verdict.lost.value)) return false;
+    if (!is_surely(verdict)) return false;
+    const bool as_if_quiet = is_lost_beside_others(verdict);
+    if (!as_if_quiet && !is_counted(verdict.cause, verdict.lost.value)) return false;
     if (blames_allocator(verdict.cause))
       return surely_gains(verdict) &&
-             (verdict.cause == Cause::kAllocatorFalseSharing || verdict.cause == Cause::kPageFaults ||
+             (as_if_quiet || verdict.cause == Cause::kAllocatorFalseSharing || verdict.cause == Cause::kPageFaults ||
               of_.recorded->blocked_share >= kSurelyAsleep || !could_save(Treatment::kPadded, kPaddingExplains));
     if (verdict.cause == Cause::kOwnPageFaults) return true;
     if (!is_malloc_idle() && could_save(Treatment::kFreehold, kSureOnBusyMachine)) return false;
@@ -71,6 +73,12 @@ class OnBusyMachine {
   [[nodiscard]] static bool is_surely(const Verdict& verdict) {
     return verdict.lost.low >= kLosesFrom && !verdict.parts.empty() && verdict.parts.front().cause == verdict.cause &&
            verdict.parts.front().share.low >= kSureOnBusyMachine;
+  }
+  // While others had a CPU that a thread was ready for, all its fellows may have waited for it, or spun; no longer. Whether
+  // most of what is lost is lost without that. What copies need more is told by CPU time, which others change by caches.
+  [[nodiscard]] bool is_lost_beside_others(const Verdict& verdict) const {
+    const double made_up = median_of(*of_.all, [](const Trial& trial) { return trial.taken_s / trial.wall_s; });
+    return verdict.cause != Cause::kMemoryBandwidth && verdict.lost.low - made_up >= kSureOnBusyMachine * verdict.lost.value;
   }
   [[nodiscard]] static bool surely_gains(const Verdict& verdict) {
     return verdict.best_fix && verdict.fixes[*verdict.best_fix].gain.low >= kSureGainOnBusyMachine;

@@ -317,4 +317,8 @@ void add_stolen(Run& run, const Busy& busy, double own_s, double count, const Wa
     trial.taken_s = std::min(trial.taken_s, std::max(0.0, run.quota_cpus * trial.wall_s - own_s) / count);
 }
 
+void hold_taken_to(Trial& trial, unsigned width) {
+  trial.taken_s = std::min(trial.taken_s, std::max(0.0, width * trial.wall_s - trial.cpu_s()));
+}
+
 }  // namespace freehold::doctor

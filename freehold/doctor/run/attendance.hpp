@@ -156,5 +156,7 @@ class Attendance {
 // waited for CPUs. They wait for each other, too, where there are more of them than CPUs; a CPU that the program left idle
 // was not taken from it. `own_s`: CPU time of all `count` copies.
 void add_stolen(Run& run, const Busy& busy, double own_s, double count, const Watch::Times& seen);
+// A program that keeps `width` CPUs busy at most wanted no more than those.
+void hold_taken_to(Trial& trial, unsigned width);
 
 }  // namespace freehold::doctor

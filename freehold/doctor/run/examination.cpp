@@ -70,8 +70,7 @@ class Examination {
     if (is_machine_busy(cpus_)) go_before_others(sweep_.back());
     show({.kind = Activity::Kind::kReadMachine});
     control_.read(budget_or(1, kShort_s) < kShort_s ? 1 : kReadings);
-    const Run first = first_run();
-    plan(first);
+    plan(first_run());
     const bool complete = run_rounds();
     // The machine was the same all the time, if that was only a moment.
     if (complete) control_.read(now_s() - began_s_ < kShort_s ? 1 : kReadings);
@@ -125,6 +124,7 @@ class Examination {
                                            .seconds = server.seconds},
                                           timeout_s, caller_.host)
                             : run_copies(command, copies, timeout_s, caller_.host);
+    hold_taken_to(run.trial, setting.width());
     if (throughput_) run.trial.throughput = throughput_->find(run.output);
     return run;
   }
