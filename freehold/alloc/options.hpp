@@ -23,12 +23,12 @@
   X(limit_bytes, os::Number, 0, "none", "the greatest size of blocks and the memory kept for them together. Beyond it free memory goes back first, then requests fail with ENOMEM, and one line on standard error says so once. `freehold_set_limit()` changes it") \
   X(limit_warning, os::Switch, true, "1", "0: no line on standard error when the kernel's limit of memory is near") \
   X(cgroup, os::PathText<512>, {}, "the process's own", "a folder with `memory.max` or `memory.limit_in_bytes`, whose limit counts instead of those of the process's control groups; `off`: none") \
-  X(prefault, os::Flag, false, "0", "1: memory is resident before it is handed out (`MADV_POPULATE_WRITE`, 4 MiB at a time): no page faults in the program's threads, more memory") \
+  X(prefault, os::Switch, false, "0", "1: memory is resident before it is handed out (`MADV_POPULATE_WRITE`, 4 MiB at a time): no page faults in the program's threads, more memory") \
   X(guard_rate, os::Number, 0, "0", "N: one allocation in N, at random, gets a separate page between inaccessible ones, and a misuse of it is reported with stacks ([hardening.md](hardening.md#sampled-guards)); 1: all; 0: none") \
-  X(live, os::Flag, false, "0", "1: where `kernel.yama.ptrace_scope` is 1, processes of the same user may read this one's memory, as [`freehold stats`](stats.md) does, and attach debuggers; elsewhere it changes nothing") \
+  X(live, os::Switch, false, "0", "1: where `kernel.yama.ptrace_scope` is 1, processes of the same user may read this one's memory, as [`freehold stats`](stats.md) does, and attach debuggers; elsewhere it changes nothing") \
   X(profile, os::Number, 0, "0", "bytes: a sampled heap profile, one sample in so many bytes; 1: 512 KiB; 0: none ([heap-profile.md](heap-profile.md))") \
   X(profile_file, os::PathText<kMostPathBytes>, {}, "none", "where the heap profile goes when the process ends; `%p` becomes its number") \
-  X(verbose, os::Flag, false, "0", "1: the line `freehold: active` on standard error when Freehold starts") \
+  X(verbose, os::Switch, false, "0", "1: the line `freehold: active` on standard error when Freehold starts") \
   X(check, CheckedMode, {}, "0", "1: checked mode, which looks at every allocation and free; `FREEHOLD_CHECK_…` say how ([hardening.md](hardening.md#checked-mode))") \
   X(stats_fd, os::Variable, -1, "none", "for `freehold run`: where the process of `FREEHOLD_STATS_PID` leaves its statistics at exit, a sealed memory file") \
   X(stats_pid, os::Variable, 0, "none", "for `freehold run`: the id of that process")

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "freehold/os/program_options.hpp"
+
 namespace freehold::os {
 
 // Away from the numbers that programs expect for their own first files.
@@ -56,6 +58,9 @@ void MemoryLimit::find(const char* folder, const char* cgroup_root, const char* 
     for_each_cgroup(cgroup_root, self_cgroup, "memory", [this](const char* f, bool v2) { look_at(f, v2); });
   } else if (std::strcmp(folder, "off") != 0) {
     for (const bool is_second_version : {true, false}) look_at(folder, is_second_version);
+    const auto has = [folder](const char* file) { return ::access(Path(folder).add(file).text(), R_OK) == 0; };
+    if (!is_group_ && !has("/memory.max") && !has("/memory.limit_in_bytes"))
+      complain_of_option("FREEHOLD_CGROUP", "a folder with memory.max or memory.limit_in_bytes, or off");
   }
   look_at_process();
   if (!is_group_) return;

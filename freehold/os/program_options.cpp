@@ -126,12 +126,6 @@ void read_int(const OptionName& option, int& value) noexcept {
   if (number != UINT64_MAX) value = static_cast<int>(std::min<std::uint64_t>(number, INT_MAX));
 }
 
-void read_flag(const OptionName& option, bool& value) noexcept {
-  std::uint64_t number = value ? 1 : 0;
-  read_number(option, number);
-  value = number != 0;
-}
-
 void read_switch(const OptionName& option, bool& value) noexcept {
   read(option, "0 or 1", [&](const char* text) {
     if ((*text != '0' && *text != '1') || text[1] != '\0') return false;

@@ -44,8 +44,6 @@ void read_number(const OptionName& option, std::uint64_t& value) noexcept;
 void read_int(const OptionName& option, int& value) noexcept;
 // 0 or 1.
 void read_switch(const OptionName& option, bool& value) noexcept;
-// A number: 0 is false, and all others are true.
-void read_flag(const OptionName& option, bool& value) noexcept;
 // A number from 0 to 255, or "none", which is -1.
 void read_byte_or_none(const OptionName& option, int& value) noexcept;
 void read_path(const OptionName& option, char* path, std::size_t room) noexcept;
@@ -61,7 +59,6 @@ struct Kind {
 using Number = Kind<std::uint64_t, read_number>;
 using Int = Kind<int, read_int>;
 using Switch = Kind<bool, read_switch>;
-using Flag = Kind<bool, read_flag>;
 using ByteOrNone = Kind<int, read_byte_or_none>;
 struct Variable : Int, EnvironmentOnly {};
 // A word for each value of E, as words_of(E) lists them.

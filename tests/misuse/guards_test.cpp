@@ -149,9 +149,19 @@ TEST(GuardRate, EveryCall_AllAreGuardedWhileThereAreSlots) {
   EXPECT_EQ(figures.at("guarded"), figures.at("all"));
 }
 
-TEST(GuardRate, NoNumber_OneLineAndNone) {
-  const Outcome outcome = run_guarded("count_guarded", "often");
-  EXPECT_EQ(outcome.err, "freehold: ignoring FREEHOLD_GUARD_RATE: expected a whole number\n");
+TEST(Options, ThatMakeNoSense_OneLineEach) {
+  Command command{{FREEHOLD_GUARDS_PROGRAM, "count_guarded"}};
+  command.environment = {{"LD_PRELOAD", FREEHOLD_LIBRARY}, {"FREEHOLD_PREFAULT", "2"},
+                         {"FREEHOLD_GUARD_RATE", "often"}, {"FREEHOLD_LIVE", "7"},
+                         {"FREEHOLD_CGROUP", "/nonexist"}, {"FREEHOLD_VERBOSE", "2"}};
+  command.timeout_seconds = 60;
+  const Outcome outcome = run(command);
+  EXPECT_EQ(outcome.err,
+            "freehold: ignoring FREEHOLD_PREFAULT: expected 0 or 1\n"
+            "freehold: ignoring FREEHOLD_GUARD_RATE: expected a whole number\n"
+            "freehold: ignoring FREEHOLD_LIVE: expected 0 or 1\n"
+            "freehold: ignoring FREEHOLD_VERBOSE: expected 0 or 1\n"
+            "freehold: ignoring FREEHOLD_CGROUP: expected a folder with memory.max or memory.limit_in_bytes, or off\n");
   EXPECT_EQ(outcome.figures().at("guarded"), 0);
 }
 

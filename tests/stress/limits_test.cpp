@@ -201,6 +201,12 @@ TEST_F(FakeCgroup, LittleIsLeft_LessIsKept) {
   put("memory.high", 60 * kMiB);  // "memory.current" is not there: the limit alone is known
   EXPECT_LE(figure_of(beside({"limits_sizes_that_change"}), "peak_mib"), 68);  // 105 without a limit
 }
+TEST_F(FakeCgroup, FolderWithoutALimitsFile_OneLine) {
+  EXPECT_EQ(expect_passes(beside({"limits_callback"})).err,
+            "freehold: ignoring FREEHOLD_CGROUP: expected a folder with memory.max or memory.limit_in_bytes, or off\n");
+  std::ofstream(folder_ + "/memory.max") << "max\n";
+  EXPECT_EQ(expect_passes(beside({"limits_callback"})).err, "");
+}
 TEST_F(FakeCgroup, UnderAFilterOfSystemCalls_NothingIsRead) {
   if (emulated()) GTEST_SKIP() << "the emulator's own calls would be filtered";
   put("memory.max", 50 * kMiB);
