@@ -87,6 +87,24 @@ TEST(Child, ProgramThatCannotBeExecuted_LeavesNoZombie) {
   EXPECT_EQ(errno, ECHILD);
 }
 
+TEST(Child, NoDescriptorIsLeftForAPipe_IsNotStartedAndSaysWhy) {
+  const Host here = host();
+  Command command = shell("exit 0");
+  command.keep_output = true;
+  const int lowest = ::dup(STDIN_FILENO);
+  ::close(lowest);
+  struct rlimit before{};
+  ::getrlimit(RLIMIT_NOFILE, &before);
+  for (int room = 0; room < 6; ++room) {  // two for the socket, two for each pipe
+    const struct rlimit few{static_cast<rlim_t>(lowest + room), before.rlim_max};
+    ::setrlimit(RLIMIT_NOFILE, &few);
+    const Child child(command, {}, here);
+    ::setrlimit(RLIMIT_NOFILE, &before);
+    EXPECT_FALSE(child.is_up()) << room;
+    EXPECT_EQ(child.why_not(), "Too many open files") << room;
+  }
+}
+
 TEST(Child, GroupWhoseNumberIsAnothers_IsNotSignalled) {
   const Host here = host();
   auto child = std::make_unique<Child>(shell("exit 0"), LaunchOptions{}, here);
@@ -257,6 +275,20 @@ TEST(Program, OneThreadOnTwoCpus_OthersTookNothing) {
   EXPECT_EQ(trial.taken_s, 0.5);
   hold_taken_to(trial, 1);
   EXPECT_EQ(trial.taken_s, 0);
+}
+// Threads that come and go between two looks, in a program that sleeps most of the time.
+TEST(Program, TimesWereNotSeen_OthersTookOnlyWhatLooksFoundWanted) {
+  const auto taken_of = [](std::optional<double> ready_share, double seen_s) {
+    doctor::Run over;
+    over.trial.wall_s = 1;
+    over.trial.ready_share = ready_share;
+    add_stolen(over, {.all_s = 1.8}, 0.2, 1, {.ran_s = seen_s, .waited_s = 1.5});
+    return over.trial.taken_s;
+  };
+  EXPECT_DOUBLE_EQ(taken_of(0.1, 0), 0.32);
+  EXPECT_DOUBLE_EQ(taken_of(1, 0), 1.6);
+  EXPECT_DOUBLE_EQ(taken_of({}, 0), 1.6) << "too few looks";
+  EXPECT_DOUBLE_EQ(taken_of(0.1, 0.2), 1.5) << "what threads waited is known";
 }
 TEST(Program, StopDescriptor_EndsTheRun) {
   int ends[2];

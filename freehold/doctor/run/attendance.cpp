@@ -305,6 +305,7 @@ unsigned Attendance::left_processes() const {
 }
 
 void add_stolen(Run& run, const Busy& busy, double own_s, double count, const Watch::Times& seen) {
+  constexpr double kBetweenLooks = 0.1;  // of the time: a program may be ready for so much more than looks found
   Trial& trial = run.trial;
   const double absent_s = std::max(0.0, trial.stolen_s);
   trial.stolen_s = std::max(0.0, busy.all_s - own_s + trial.stolen_s) / count;
@@ -312,6 +313,8 @@ void add_stolen(Run& run, const Busy& busy, double own_s, double count, const Wa
   const double coverage = own_s > 0 ? std::min(1.0, seen.ran_s / own_s) : 0;
   if (count == 1 && coverage >= kSeenEnough)
     trial.taken_s = std::min(trial.taken_s, absent_s + busy.host_s + seen.waited_s / coverage);
+  else if (trial.ready_share)
+    trial.taken_s = std::min(trial.taken_s, absent_s + std::min(1.0, *trial.ready_share + kBetweenLooks) * trial.stolen_s);
   // Threads that the quota holds back are ready to run as well. Others did not take CPU time that it would not have allowed.
   if (run.quota_cpus > 0)
     trial.taken_s = std::min(trial.taken_s, std::max(0.0, run.quota_cpus * trial.wall_s - own_s) / count);

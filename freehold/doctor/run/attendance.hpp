@@ -154,7 +154,8 @@ class Attendance {
 
 // Sets what others had of the CPUs during a run, and of that, what the program would have had: no more than its threads
 // waited for CPUs. They wait for each other, too, where there are more of them than CPUs; a CPU that the program left idle
-// was not taken from it. `own_s`: CPU time of all `count` copies.
+// was not taken from it. Where their waits were not seen, others took what they had while looks found a thread ready.
+// `own_s`: CPU time of all `count` copies.
 void add_stolen(Run& run, const Busy& busy, double own_s, double count, const Watch::Times& seen);
 // A program that keeps `width` CPUs busy at most wanted no more than those.
 void hold_taken_to(Trial& trial, unsigned width);
