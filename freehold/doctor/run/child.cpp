@@ -154,7 +154,9 @@ void Child::start(const LaunchOptions& options, const Host& host) {
 
   int error = ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, prepared.ends) == 0 ? 0 : errno;
   prepared.err = err_.open();
-  if (command_.keep_output || command_.show_output) prepared.out = out_.open();
+  const bool has_out = command_.keep_output || command_.show_output;
+  if (has_out) prepared.out = out_.open();
+  if (error == 0 && (prepared.err < 0 || (has_out && prepared.out < 0))) error = errno;
   if (error == 0) pid_ = ::fork();
   if (pid_ == 0) become(prepared);
   if (error == 0 && pid_ < 0) error = errno;
