@@ -101,8 +101,8 @@ class CpuStacksPool {
         slot = refill();
       return slot == nullptr ? nullptr : slots_.hand_out_at(slot);
     }
-    const std::uint32_t slot = roaming_->pop(contention_);
-    return slot == Roaming::kEmpty ? nullptr : slots_.hand_out(slot);
+    const std::uint32_t slot = roaming_->take(contention_);
+    return slot == Roaming::kNone ? nullptr : slots_.hand_out(slot);
   }
 
   void release(void* slot) noexcept {
@@ -112,7 +112,7 @@ class CpuStacksPool {
       if (!cached_->stacks.push(slot)) [[unlikely]]
         drain(slots_.number(slot), cached_->batch());
     } else {
-      roaming_->push(static_cast<std::uint32_t>(slots_.number(slot)), contention_);
+      roaming_->put(slots_.number(slot), contention_);
     }
   }
 

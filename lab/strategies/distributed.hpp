@@ -13,7 +13,6 @@
 // twice the slots' address space is reserved, of which only the slots are touched.
 #pragma once
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cstddef>
 #include <new>
@@ -169,9 +168,7 @@ struct DistributedStacks {
   static constexpr bool kFindsLast = true;
   static constexpr double kBookkeepingBytes = 4;
   static constexpr DistributedStackOrders kOrders{};
-  static constexpr std::array kUnobservable{Unobservable{0, kSeenInShortageModel}, Unobservable{2, kSeenInShortageModel},
-                                            Unobservable{3, kSeenInShortageModel}, Unobservable{4, kSeenInShortageModel},
-                                            Unobservable{5, kSeenInShortageModel}};
+  static constexpr auto kUnobservable = kUnobservableInScenarios<0, 2, 3, 4, 5>;
   template <sync::Atomics A, class Contention = sync::IgnoreContention, DistributedStackOrders O = kOrders>
   using Pool = Distributed<TaggedStackPool<A, Contention, O.stack>, SpreadOf<A>, TakeFromNeighbour, Contention, O.shortage>;
 };

@@ -15,17 +15,15 @@
 // word was empty. An acquire that fails: a load for every 64 slots. Bookkeeping: 1 bit a slot, a 63rd of that, and a
 // constant.
 #pragma once
-#include <array>
 #include <cstddef>
 #include <cstdint>
 
-#include "freehold/pool/concept.hpp"
 #include "freehold/pool/memory.hpp"
-#include "freehold/pool/slots.hpp"
 #include "freehold/slots/summary_tree.hpp"
 #include "lab/strategies/cursors.hpp"
 #include "lab/strategies/free_words.hpp"
 #include "lab/strategies/shortage.hpp"
+#include "lab/strategies/slot_set_pool.hpp"
 
 namespace freehold::pool {
 
@@ -34,7 +32,7 @@ struct LockFreeBitmapTreeOrders {
   ShortageOrders shortage;
 };
 
-// The free slots of a pool, as numbers: the set that LockFreeBitmapTreePool hands out, and that caches refill from.
+// The free slots of a pool, as numbers: the set of the strategy lock-free-bitmap-tree, and that caches refill from.
 template <sync::Atomics A, LockFreeBitmapTreeOrders O = LockFreeBitmapTreeOrders{}>
 class FreeSlotTree {
  public:
@@ -66,7 +64,7 @@ class FreeSlotTree {
     });
   }
 
-  void put(std::size_t slot) noexcept { put_some({slot >> 6, base::bit(slot & 63)}); }
+  void put(std::size_t slot, auto&) noexcept { put_some({slot >> 6, base::bit(slot & 63)}); }
   void put_some(Taken slots) noexcept {
     if (words_.put_all(slots.word, slots.bits)) tree_.set(static_cast<std::uint32_t>(slots.word));
     shortage_.released();
@@ -119,47 +117,15 @@ class FreeSlotTree {
   Shortage<A, O.shortage> shortage_;
 };
 
-template <sync::Atomics A, class Contention, LockFreeBitmapTreeOrders O>
-class LockFreeBitmapTreePool {
- public:
-  explicit LockFreeBitmapTreePool(const PoolShape& shape) : slots_(shape), free_(shape.slots) {}
-
-  [[nodiscard]] void* acquire() noexcept {
-    contention_.operated();
-    const std::size_t slot = free_.take(contention_);
-    return slot == Slots::kNone ? nullptr : slots_.hand_out(slot);
-  }
-
-  void release(void* slot) noexcept {
-    const std::size_t number = slots_.take_back(slot);
-    if (number == Slots::kNone) return;
-    contention_.operated();
-    free_.put(number);
-  }
-
-  [[nodiscard]] std::size_t capacity() const noexcept { return slots_.count(); }
-  [[nodiscard]] sync::Contention contention() const noexcept { return contention_.total(); }
-  // At rest.
-  [[nodiscard]] bool check_invariants() const noexcept { return free_.check_invariants(); }
-
- private:
-  // Nobody writes after construction.
-  Slots slots_;
-  // Any thread.
-  FreeSlotTree<A, O> free_;
-  alignas(base::kCacheLine) [[no_unique_address]] Contention contention_;
-};
-
 struct LockFreeBitmapTree {
   static constexpr std::string_view kName = "lock-free-bitmap-tree";
   static constexpr std::string_view kSource = "article 2, S5, without its lock";
   static constexpr bool kFindsLast = true;
   static constexpr double kBookkeepingBytes = 64.0 / 63 / 8;
   static constexpr LockFreeBitmapTreeOrders kOrders{};
-  static constexpr std::array kUnobservable{Unobservable{1, kSeenInShortageModel}, Unobservable{3, kSeenInShortageModel},
-                                            Unobservable{4, kSeenInShortageModel}};
+  static constexpr auto kUnobservable = kUnobservableInScenarios<1, 3, 4>;
   template <sync::Atomics A, class Contention = sync::IgnoreContention, LockFreeBitmapTreeOrders O = kOrders>
-  using Pool = LockFreeBitmapTreePool<A, Contention, O>;
+  using Pool = SlotSetPool<FreeSlotTree<A, O>, Contention>;
 };
 
 }  // namespace freehold::pool

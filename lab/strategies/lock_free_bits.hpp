@@ -8,14 +8,12 @@
 // lock-free. Cost: one atomic each on the word's line, and one load for every word without a free slot before the next that
 // has one. Bookkeeping: 1 bit a slot and a constant.
 #pragma once
-#include <array>
 #include <cstddef>
 
-#include "freehold/pool/concept.hpp"
-#include "freehold/pool/slots.hpp"
 #include "lab/strategies/cursors.hpp"
 #include "lab/strategies/free_words.hpp"
 #include "lab/strategies/shortage.hpp"
+#include "lab/strategies/slot_set_pool.hpp"
 
 namespace freehold::pool {
 
@@ -24,41 +22,31 @@ struct LockFreeBitsOrders {
   ShortageOrders shortage;
 };
 
-template <sync::Atomics A, class Contention, LockFreeBitsOrders O>
-class LockFreeBitsPool {
+template <sync::Atomics A, LockFreeBitsOrders O>
+class LockFreeBitSet {
  public:
-  explicit LockFreeBitsPool(const PoolShape& shape) : slots_(shape), words_(shape.slots), cursors_(words_.words()) {}
+  static constexpr std::size_t kNone = Slots::kNone;
 
-  [[nodiscard]] void* acquire() noexcept {
-    contention_.operated();
+  explicit LockFreeBitSet(std::size_t slots) : words_(slots), cursors_(words_.words()) {}
+
+  template <class Contention>
+  [[nodiscard]] std::size_t take(Contention& contention) noexcept {
     const std::size_t here = cursors_.here();
-    std::size_t slot = words_.take_from(here, contention_);
-    if (slot == Slots::kNone) [[unlikely]]
-      slot = shortage_.search(Slots::kNone, [&] { return words_.take_from(here, contention_); });
-    if (slot == Slots::kNone) return nullptr;
-    if (slot >> 6 != here) cursors_.move(slot >> 6);
-    return slots_.hand_out(slot);
+    std::size_t slot = words_.take_from(here, contention);
+    if (slot == kNone) [[unlikely]]
+      slot = shortage_.search(kNone, [&] { return words_.take_from(here, contention); });
+    if (slot != kNone && slot >> 6 != here) cursors_.move(slot >> 6);
+    return slot;
   }
-
-  void release(void* slot) noexcept {
-    const std::size_t number = slots_.take_back(slot);
-    if (number == Slots::kNone) return;
-    contention_.operated();
-    words_.put(number);
+  void put(std::size_t slot, auto&) noexcept {
+    words_.put(slot);
     shortage_.released();
   }
 
-  [[nodiscard]] std::size_t capacity() const noexcept { return slots_.count(); }
-  [[nodiscard]] sync::Contention contention() const noexcept { return contention_.total(); }
-
  private:
-  // Nobody writes after construction.
-  Slots slots_;
-  // Any thread.
   FreeWords<A, O.words> words_;
   Cursors<A> cursors_;
   Shortage<A, O.shortage> shortage_;
-  alignas(base::kCacheLine) [[no_unique_address]] Contention contention_;
 };
 
 struct LockFreeBits {
@@ -67,11 +55,9 @@ struct LockFreeBits {
   static constexpr bool kFindsLast = true;
   static constexpr double kBookkeepingBytes = 1.0 / 8;
   static constexpr LockFreeBitsOrders kOrders{};
-  static constexpr std::array kUnobservable{Unobservable{0, kSeenInShortageModel}, Unobservable{1, kSeenInShortageModel},
-                                            Unobservable{2, kSeenInShortageModel}, Unobservable{3, kSeenInShortageModel},
-                                            Unobservable{4, kSeenInShortageModel}};
+  static constexpr auto kUnobservable = kUnobservableInScenarios<0, 1, 2, 3, 4>;
   template <sync::Atomics A, class Contention = sync::IgnoreContention, LockFreeBitsOrders O = kOrders>
-  using Pool = LockFreeBitsPool<A, Contention, O>;
+  using Pool = SlotSetPool<LockFreeBitSet<A, O>, Contention>;
 };
 
 }  // namespace freehold::pool

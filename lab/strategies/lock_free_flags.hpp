@@ -9,16 +9,14 @@
 // lock-free. Cost: one atomic each on the flag's line, a store to the cursor's line that all share, and one load for every
 // slot that is taken before the next free one: the fuller the pool, the longer. Bookkeeping: 4 bytes a slot and a constant.
 #pragma once
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 
-#include "freehold/pool/concept.hpp"
 #include "freehold/pool/memory.hpp"
-#include "freehold/pool/slots.hpp"
 #include "freehold/pool/tagged_stack.hpp"
 #include "lab/strategies/shortage.hpp"
+#include "lab/strategies/slot_set_pool.hpp"
 
 namespace freehold::pool {
 
@@ -44,6 +42,8 @@ class FreeFlags {
   // Errors: std::bad_alloc.
   explicit FreeFlags(std::size_t slots) : flags_(slots) {}
 
+  [[nodiscard]] std::size_t count() const noexcept { return flags_.size(); }
+
   // Takes the slot if it is free.
   template <class Contention>
   [[nodiscard]] bool take(std::size_t slot, Contention& contention) noexcept {
@@ -61,51 +61,43 @@ class FreeFlags {
   ZeroedArray<typename A::template atomic<std::uint32_t>> flags_;
 };
 
-template <sync::Atomics A, class Contention, LockFreeFlagsOrders O>
-class LockFreeFlagsPool {
+template <sync::Atomics A, LockFreeFlagsOrders O>
+class LockFreeFlagSet {
  public:
-  explicit LockFreeFlagsPool(const PoolShape& shape) : slots_(shape), flags_(shape.slots) {}
+  static constexpr std::size_t kNone = Slots::kNone;
 
-  [[nodiscard]] void* acquire() noexcept {
-    contention_.operated();
-    std::size_t slot = sweep();
-    if (slot == Slots::kNone) [[unlikely]]
-      slot = shortage_.search(Slots::kNone, [&] { return sweep(); });
-    return slot == Slots::kNone ? nullptr : slots_.hand_out(slot);
+  explicit LockFreeFlagSet(std::size_t slots) : flags_(slots) {}
+
+  template <class Contention>
+  [[nodiscard]] std::size_t take(Contention& contention) noexcept {
+    const std::size_t slot = sweep(contention);
+    if (slot != kNone) [[likely]]
+      return slot;
+    return shortage_.search(kNone, [&] { return sweep(contention); });
   }
-
-  void release(void* slot) noexcept {
-    const std::size_t number = slots_.take_back(slot);
-    if (number == Slots::kNone) return;
-    contention_.operated();
-    flags_.put(number);
+  void put(std::size_t slot, auto&) noexcept {
+    flags_.put(slot);
     shortage_.released();
   }
 
-  [[nodiscard]] std::size_t capacity() const noexcept { return slots_.count(); }
-  [[nodiscard]] sync::Contention contention() const noexcept { return contention_.total(); }
-
  private:
-  [[nodiscard]] std::size_t next(std::size_t slot) const noexcept { return slot + 1 == slots_.count() ? 0 : slot + 1; }
+  [[nodiscard]] std::size_t next(std::size_t slot) const noexcept { return slot + 1 == flags_.count() ? 0 : slot + 1; }
 
   // Takes the first free slot from the cursor on.
-  [[nodiscard]] std::size_t sweep() noexcept {
+  template <class Contention>
+  [[nodiscard]] std::size_t sweep(Contention& contention) noexcept {
     std::size_t slot = cursor_.load(std::memory_order_relaxed);  // relaxed: a hint
-    for (std::size_t i = 0; i < slots_.count(); ++i, slot = next(slot)) {
-      if (!flags_.take(slot, contention_)) continue;
+    for (std::size_t i = 0; i < flags_.count(); ++i, slot = next(slot)) {
+      if (!flags_.take(slot, contention)) continue;
       cursor_.store(next(slot), std::memory_order_relaxed);
       return slot;
     }
-    return Slots::kNone;
+    return kNone;
   }
 
-  // Nobody writes after construction.
-  Slots slots_;
-  // Any thread.
   FreeFlags<A, O.flags> flags_;
   alignas(base::kCacheLine) typename A::template atomic<std::size_t> cursor_{0};
   Shortage<A, O.shortage> shortage_;
-  alignas(base::kCacheLine) [[no_unique_address]] Contention contention_;
 };
 
 struct LockFreeFlags {
@@ -114,11 +106,9 @@ struct LockFreeFlags {
   static constexpr bool kFindsLast = true;
   static constexpr double kBookkeepingBytes = 4;
   static constexpr LockFreeFlagsOrders kOrders{};
-  static constexpr std::array kUnobservable{Unobservable{0, kSeenInShortageModel}, Unobservable{1, kSeenInShortageModel},
-                                            Unobservable{2, kSeenInShortageModel}, Unobservable{3, kSeenInShortageModel},
-                                            Unobservable{4, kSeenInShortageModel}};
+  static constexpr auto kUnobservable = kUnobservableInScenarios<0, 1, 2, 3, 4>;
   template <sync::Atomics A, class Contention = sync::IgnoreContention, LockFreeFlagsOrders O = kOrders>
-  using Pool = LockFreeFlagsPool<A, Contention, O>;
+  using Pool = SlotSetPool<LockFreeFlagSet<A, O>, Contention>;
 };
 
 }  // namespace freehold::pool

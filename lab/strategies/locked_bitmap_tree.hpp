@@ -14,44 +14,52 @@
 #include <cstdint>
 
 #include "freehold/base/bits.hpp"
-#include "freehold/pool/concept.hpp"
 #include "freehold/pool/memory.hpp"
-#include "freehold/pool/slots.hpp"
 #include "lab/strategies/pool_lock.hpp"
+#include "lab/strategies/slot_set_pool.hpp"
 
 namespace freehold::pool {
 
-template <sync::Atomics A, class Contention, PoolLockOrders O>
-class LockedBitmapTreePool {
+template <sync::Atomics A, PoolLockOrders O>
+class LockedBitTree {
  public:
-  explicit LockedBitmapTreePool(const PoolShape& shape) : slots_(shape), words_(words_for(shape.slots)) {
-    std::size_t first = 0, places = shape.slots;
+  static constexpr std::size_t kNone = Slots::kNone;
+
+  explicit LockedBitTree(std::size_t slots) : words_(words_for(slots)) {
+    std::size_t first = 0, places = slots;
     do {
       places = base::ceil_div(places, 64);
       level_[levels_++] = first;
       first += places;
     } while (places > 1);
-    for (std::size_t slot = 0; slot < shape.slots; ++slot) mark_free(slot);
+    for (std::size_t slot = 0; slot < slots; ++slot) mark_free(slot);
   }
 
-  [[nodiscard]] void* acquire() noexcept {
-    contention_.operated();
-    const std::size_t slot = take();
-    return slot == Slots::kNone ? nullptr : slots_.hand_out(slot);
+  template <class Contention>
+  [[nodiscard]] std::size_t take(Contention& contention) noexcept {
+    const Guard<Contention> guard(lock_, contention);
+    std::size_t place = 0;
+    for (unsigned level = levels_; level-- > 0;) {
+      const std::uint64_t bits = at(level, place).load();
+      if (bits == 0) return kNone;  // in the top word only
+      place = place * 64 + base::lowest_bit(bits);
+    }
+    const std::size_t slot = place;
+    for (unsigned level = 0; level < levels_; ++level, place >>= 6) {
+      Word& word = at(level, place >> 6);
+      word.store(word.load() & ~base::bit(place & 63));
+      if (word.load() != 0) break;
+    }
+    return slot;
   }
-
-  void release(void* slot) noexcept {
-    const std::size_t number = slots_.take_back(slot);
-    if (number == Slots::kNone) return;
-    contention_.operated();
-    Guard guard(lock_, contention_);
-    mark_free(number);
+  template <class Contention>
+  void put(std::size_t slot, Contention& contention) noexcept {
+    const Guard<Contention> guard(lock_, contention);
+    mark_free(slot);
   }
-
-  [[nodiscard]] std::size_t capacity() const noexcept { return slots_.count(); }
-  [[nodiscard]] sync::Contention contention() const noexcept { return contention_.total(); }
 
  private:
+  template <class Contention>
   using Guard = typename PoolLock<A, O>::template Guard<Contention>;
   using Word = typename A::template var<std::uint64_t>;
   static constexpr unsigned kMaxLevels = 11;  // 64 to that power exceeds an address
@@ -66,23 +74,6 @@ class LockedBitmapTreePool {
   }
   [[nodiscard]] Word& at(unsigned level, std::size_t word) const noexcept { return words_[level_[level] + word]; }
 
-  [[nodiscard]] std::size_t take() noexcept {
-    Guard guard(lock_, contention_);
-    std::size_t place = 0;
-    for (unsigned level = levels_; level-- > 0;) {
-      const std::uint64_t bits = at(level, place).load();
-      if (bits == 0) return Slots::kNone;  // in the top word only
-      place = place * 64 + base::lowest_bit(bits);
-    }
-    const std::size_t slot = place;
-    for (unsigned level = 0; level < levels_; ++level, place >>= 6) {
-      Word& word = at(level, place >> 6);
-      word.store(word.load() & ~base::bit(place & 63));
-      if (word.load() != 0) break;
-    }
-    return slot;
-  }
-
   void mark_free(std::size_t place) noexcept {
     for (unsigned level = 0; level < levels_; ++level, place >>= 6) {
       Word& word = at(level, place >> 6);
@@ -93,14 +84,11 @@ class LockedBitmapTreePool {
   }
 
   // Nobody writes after construction.
-  Slots slots_;
   std::array<std::size_t, kMaxLevels> level_{};  // its first word
   unsigned levels_ = 0;
   // Under the lock.
   ZeroedArray<Word> words_;
   alignas(base::kCacheLine) PoolLock<A, O> lock_;
-  // Any thread.
-  alignas(base::kCacheLine) [[no_unique_address]] Contention contention_;
 };
 
 struct LockedBitmapTree {
@@ -110,7 +98,7 @@ struct LockedBitmapTree {
   static constexpr double kBookkeepingBytes = 64.0 / 63 / 8;
   static constexpr PoolLockOrders kOrders{};
   template <sync::Atomics A, class Contention = sync::IgnoreContention, PoolLockOrders O = kOrders>
-  using Pool = LockedBitmapTreePool<A, Contention, O>;
+  using Pool = SlotSetPool<LockedBitTree<A, O>, Contention>;
 };
 
 }  // namespace freehold::pool

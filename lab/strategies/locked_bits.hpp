@@ -11,45 +11,25 @@
 #include <cstdint>
 
 #include "freehold/base/bits.hpp"
-#include "freehold/pool/concept.hpp"
 #include "freehold/pool/memory.hpp"
-#include "freehold/pool/slots.hpp"
 #include "lab/strategies/pool_lock.hpp"
+#include "lab/strategies/slot_set_pool.hpp"
 
 namespace freehold::pool {
 
-template <sync::Atomics A, class Contention, PoolLockOrders O>
-class LockedBitsPool {
+template <sync::Atomics A, PoolLockOrders O>
+class LockedBitSet {
  public:
-  explicit LockedBitsPool(const PoolShape& shape)
-      : slots_(shape), words_(base::ceil_div(shape.slots, 64)), free_(shape.slots) {
-    for (std::size_t slot = 0; slot < shape.slots; ++slot) mark_free(slot);
+  static constexpr std::size_t kNone = Slots::kNone;
+
+  explicit LockedBitSet(std::size_t slots) : words_(base::ceil_div(slots, 64)), free_(slots) {
+    for (std::size_t slot = 0; slot < slots; ++slot) mark_free(slot);
   }
 
-  [[nodiscard]] void* acquire() noexcept {
-    contention_.operated();
-    const std::size_t slot = take();
-    return slot == Slots::kNone ? nullptr : slots_.hand_out(slot);
-  }
-
-  void release(void* slot) noexcept {
-    const std::size_t number = slots_.take_back(slot);
-    if (number == Slots::kNone) return;
-    contention_.operated();
-    Guard guard(lock_, contention_);
-    mark_free(number);
-    free_.store(free_.load() + 1);
-  }
-
-  [[nodiscard]] std::size_t capacity() const noexcept { return slots_.count(); }
-  [[nodiscard]] sync::Contention contention() const noexcept { return contention_.total(); }
-
- private:
-  using Guard = typename PoolLock<A, O>::template Guard<Contention>;
-
-  [[nodiscard]] std::size_t take() noexcept {
-    Guard guard(lock_, contention_);
-    if (free_.load() == 0) return Slots::kNone;
+  template <class Contention>
+  [[nodiscard]] std::size_t take(Contention& contention) noexcept {
+    const Guard<Contention> guard(lock_, contention);
+    if (free_.load() == 0) return kNone;
     free_.store(free_.load() - 1);
     std::size_t w = cursor_.load();
     while (words_[w].load() == 0) w = w + 1 == words_.size() ? 0 : w + 1;
@@ -58,18 +38,24 @@ class LockedBitsPool {
     cursor_.store(w);
     return w * 64 + base::lowest_bit(bits);
   }
+  template <class Contention>
+  void put(std::size_t slot, Contention& contention) noexcept {
+    const Guard<Contention> guard(lock_, contention);
+    mark_free(slot);
+    free_.store(free_.load() + 1);
+  }
+
+ private:
+  template <class Contention>
+  using Guard = typename PoolLock<A, O>::template Guard<Contention>;
 
   void mark_free(std::size_t slot) noexcept { words_[slot >> 6].store(words_[slot >> 6].load() | base::bit(slot & 63)); }
 
-  // Nobody writes after construction.
-  Slots slots_;
   // Under the lock.
   ZeroedArray<typename A::template var<std::uint64_t>> words_;
   alignas(base::kCacheLine) PoolLock<A, O> lock_;
   typename A::template var<std::size_t> cursor_{0};  // a word
   typename A::template var<std::size_t> free_;
-  // Any thread.
-  alignas(base::kCacheLine) [[no_unique_address]] Contention contention_;
 };
 
 struct LockedBits {
@@ -79,7 +65,7 @@ struct LockedBits {
   static constexpr double kBookkeepingBytes = 1.0 / 8;
   static constexpr PoolLockOrders kOrders{};
   template <sync::Atomics A, class Contention = sync::IgnoreContention, PoolLockOrders O = kOrders>
-  using Pool = LockedBitsPool<A, Contention, O>;
+  using Pool = SlotSetPool<LockedBitSet<A, O>, Contention>;
 };
 
 }  // namespace freehold::pool

@@ -10,45 +10,23 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "freehold/pool/concept.hpp"
 #include "freehold/pool/memory.hpp"
-#include "freehold/pool/slots.hpp"
 #include "lab/strategies/pool_lock.hpp"
+#include "lab/strategies/slot_set_pool.hpp"
 
 namespace freehold::pool {
 
-template <sync::Atomics A, class Contention, PoolLockOrders O>
-class LockedFlagsPool {
+template <sync::Atomics A, PoolLockOrders O>
+class LockedFlagSet {
  public:
-  explicit LockedFlagsPool(const PoolShape& shape) : slots_(shape), flags_(shape.slots), free_(shape.slots) {}
+  static constexpr std::size_t kNone = Slots::kNone;
 
-  [[nodiscard]] void* acquire() noexcept {
-    contention_.operated();
-    const std::size_t slot = take();
-    return slot == Slots::kNone ? nullptr : slots_.hand_out(slot);
-  }
+  explicit LockedFlagSet(std::size_t slots) : flags_(slots), free_(slots) {}
 
-  void release(void* slot) noexcept {
-    const std::size_t number = slots_.take_back(slot);
-    if (number == Slots::kNone) return;
-    contention_.operated();
-    Guard guard(lock_, contention_);
-    flags_[number].store(kFree);
-    free_.store(free_.load() + 1);
-  }
-
-  [[nodiscard]] std::size_t capacity() const noexcept { return slots_.count(); }
-  [[nodiscard]] sync::Contention contention() const noexcept { return contention_.total(); }
-
- private:
-  using Guard = typename PoolLock<A, O>::template Guard<Contention>;
-  static constexpr std::uint32_t kFree = 0, kTaken = 1;
-
-  [[nodiscard]] std::size_t next(std::size_t slot) const noexcept { return slot + 1 == slots_.count() ? 0 : slot + 1; }
-
-  [[nodiscard]] std::size_t take() noexcept {
-    Guard guard(lock_, contention_);
-    if (free_.load() == 0) return Slots::kNone;
+  template <class Contention>
+  [[nodiscard]] std::size_t take(Contention& contention) noexcept {
+    const Guard<Contention> guard(lock_, contention);
+    if (free_.load() == 0) return kNone;
     std::size_t slot = cursor_.load();
     while (flags_[slot].load() != kFree) slot = next(slot);
     flags_[slot].store(kTaken);
@@ -56,16 +34,25 @@ class LockedFlagsPool {
     free_.store(free_.load() - 1);
     return slot;
   }
+  template <class Contention>
+  void put(std::size_t slot, Contention& contention) noexcept {
+    const Guard<Contention> guard(lock_, contention);
+    flags_[slot].store(kFree);
+    free_.store(free_.load() + 1);
+  }
 
-  // Nobody writes after construction.
-  Slots slots_;
+ private:
+  template <class Contention>
+  using Guard = typename PoolLock<A, O>::template Guard<Contention>;
+  static constexpr std::uint32_t kFree = 0, kTaken = 1;
+
+  [[nodiscard]] std::size_t next(std::size_t slot) const noexcept { return slot + 1 == flags_.size() ? 0 : slot + 1; }
+
   // Under the lock.
   ZeroedArray<typename A::template var<std::uint32_t>> flags_;
   alignas(base::kCacheLine) PoolLock<A, O> lock_;
   typename A::template var<std::size_t> cursor_{0};
   typename A::template var<std::size_t> free_;
-  // Any thread.
-  alignas(base::kCacheLine) [[no_unique_address]] Contention contention_;
 };
 
 struct LockedFlags {
@@ -75,7 +62,7 @@ struct LockedFlags {
   static constexpr double kBookkeepingBytes = 4;
   static constexpr PoolLockOrders kOrders{};
   template <sync::Atomics A, class Contention = sync::IgnoreContention, PoolLockOrders O = kOrders>
-  using Pool = LockedFlagsPool<A, Contention, O>;
+  using Pool = SlotSetPool<LockedFlagSet<A, O>, Contention>;
 };
 
 }  // namespace freehold::pool

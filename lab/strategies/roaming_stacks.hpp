@@ -8,16 +8,14 @@
 // Linearisation: as tagged_stack.hpp; null where shortage.hpp says. Any thread; lock-free.
 // Cost: one compare-exchange each on a stack's line, plus the line of the link. Bookkeeping: 4 bytes a slot, a line a stack.
 #pragma once
-#include <array>
 #include <cstddef>
 #include <cstdint>
 
-#include "freehold/pool/concept.hpp"
 #include "freehold/pool/memory.hpp"
-#include "freehold/pool/slots.hpp"
 #include "freehold/pool/tagged_stack.hpp"
 #include "lab/strategies/distributed.hpp"
 #include "lab/strategies/shortage.hpp"
+#include "lab/strategies/slot_set_pool.hpp"
 #include "lab/strategies/spread.hpp"
 
 namespace freehold::pool {
@@ -27,7 +25,7 @@ template <Spread S, DistributedStackOrders O>
 class RoamingStacks {
  public:
   using A = typename S::Atomics;
-  static constexpr std::uint32_t kEmpty = TaggedHead<A, O.stack>::kEmpty;
+  static constexpr std::uint32_t kNone = TaggedHead<A, O.stack>::kEmpty;
 
   // Errors: std::bad_alloc.
   RoamingStacks(std::size_t slots, unsigned count) : count_(count), links_(slots), heads_(count) {
@@ -37,17 +35,17 @@ class RoamingStacks {
   [[nodiscard]] unsigned count() const noexcept { return count_; }
 
   template <class Contention>
-  [[nodiscard]] std::uint32_t pop(Contention& contention) noexcept {
+  [[nodiscard]] std::uint32_t take(Contention& contention) noexcept {
     const unsigned here = S::shard(count_);
-    if (const std::uint32_t slot = heads_[here].head.pop(links_, contention); slot != kEmpty) [[likely]]
+    if (const std::uint32_t slot = heads_[here].head.pop(links_, contention); slot != kNone) [[likely]]
       return slot;
-    if (const std::uint32_t slot = pop_from(here + 1 == count_ ? 0 : here + 1, contention); slot != kEmpty) return slot;
-    return shortage_.search(kEmpty, [&] { return pop_from(here, contention); });
+    if (const std::uint32_t slot = pop_from(here + 1 == count_ ? 0 : here + 1, contention); slot != kNone) return slot;
+    return shortage_.search(kNone, [&] { return pop_from(here, contention); });
   }
 
   template <class Contention>
-  void push(std::uint32_t slot, Contention& contention) noexcept {
-    heads_[S::shard(count_)].head.push(links_, slot, contention);
+  void put(std::size_t slot, Contention& contention) noexcept {
+    heads_[S::shard(count_)].head.push(links_, static_cast<std::uint32_t>(slot), contention);
     shortage_.released();
   }
 
@@ -59,8 +57,8 @@ class RoamingStacks {
   template <class Contention>
   [[nodiscard]] std::uint32_t pop_from(unsigned first, Contention& contention) noexcept {
     for (unsigned i = 0, stack = first; i < count_; ++i, stack = stack + 1 == count_ ? 0 : stack + 1)
-      if (const std::uint32_t slot = heads_[stack].head.pop(links_, contention); slot != kEmpty) return slot;
-    return kEmpty;
+      if (const std::uint32_t slot = heads_[stack].head.pop(links_, contention); slot != kNone) return slot;
+    return kNone;
   }
 
   unsigned count_;
@@ -70,33 +68,12 @@ class RoamingStacks {
 };
 
 template <Spread S, class Contention, DistributedStackOrders O>
-class RoamingStacksPool {
+class RoamingStacksPool : public SlotSetPool<RoamingStacks<S, O>, Contention> {
  public:
-  explicit RoamingStacksPool(const PoolShape& shape) : slots_(shape), stacks_(shape.slots, shards_of(shape)) {}
+  explicit RoamingStacksPool(const PoolShape& shape)
+      : SlotSetPool<RoamingStacks<S, O>, Contention>(shape, shards_of(shape)) {}
 
-  [[nodiscard]] void* acquire() noexcept {
-    contention_.operated();
-    const std::uint32_t slot = stacks_.pop(contention_);
-    return slot == stacks_.kEmpty ? nullptr : slots_.hand_out(slot);
-  }
-
-  void release(void* slot) noexcept {
-    const std::size_t number = slots_.take_back(slot);
-    if (number == Slots::kNone) return;
-    contention_.operated();
-    stacks_.push(static_cast<std::uint32_t>(number), contention_);
-  }
-
-  [[nodiscard]] std::size_t capacity() const noexcept { return slots_.count(); }
-  [[nodiscard]] unsigned shards() const noexcept { return stacks_.count(); }
-  [[nodiscard]] sync::Contention contention() const noexcept { return contention_.total(); }
-
- private:
-  // Nobody writes after construction.
-  Slots slots_;
-  // Any thread.
-  RoamingStacks<S, O> stacks_;
-  alignas(base::kCacheLine) [[no_unique_address]] Contention contention_;
+  [[nodiscard]] unsigned shards() const noexcept { return this->free_.count(); }
 };
 
 struct RoamingStacksByCpu {
@@ -105,9 +82,7 @@ struct RoamingStacksByCpu {
   static constexpr bool kFindsLast = true;
   static constexpr double kBookkeepingBytes = 4;
   static constexpr DistributedStackOrders kOrders{};
-  static constexpr std::array kUnobservable{Unobservable{0, kSeenInShortageModel}, Unobservable{2, kSeenInShortageModel},
-                                            Unobservable{3, kSeenInShortageModel}, Unobservable{4, kSeenInShortageModel},
-                                            Unobservable{5, kSeenInShortageModel}};
+  static constexpr auto kUnobservable = kUnobservableInScenarios<0, 2, 3, 4, 5>;
   template <sync::Atomics A, class Contention = sync::IgnoreContention, DistributedStackOrders O = kOrders>
   using Pool = RoamingStacksPool<ByCpu<A>, Contention, O>;
 };

@@ -13,11 +13,13 @@
 // Any thread; lock-free: a sweep is repeated only because another thread released. Cost: released() one load of a line that
 // is written only when the pool runs dry; search() two atomics and at least one sweep.
 #pragma once
+#include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
-#include <string_view>
 
 #include "freehold/base/bits.hpp"
+#include "freehold/pool/concept.hpp"
 #include "freehold/pool/tagged_stack.hpp"
 #include "freehold/sync/atomics.hpp"
 
@@ -41,7 +43,9 @@ inline constexpr TaggedStackOrders kStackAmongOthers{std::memory_order_seq_cst, 
 
 // Why a strategy's orders for this may stay although the general scenarios do not see them weakened: it takes a thread that
 // walks from slot to slot behind another's sweep, which is all that happens there.
-inline constexpr std::string_view kSeenInShortageModel = "seen by tests/model/shortage_model.cpp and search_model.cpp";
+template <std::size_t... Orders>
+inline constexpr std::array kUnobservableInScenarios{
+    Unobservable{Orders, "seen by tests/model/shortage_model.cpp and search_model.cpp"}...};
 
 template <sync::Atomics A, ShortageOrders O = ShortageOrders{}>
 class Shortage {
