@@ -2,30 +2,19 @@
 // process_rows [SECONDS]: empty tasks of 1 KiB in and out, 4 workers. Rows as JSON, one a line:
 //   throughput   8 client threads that call and wait, and 8 that keep 16 futures each
 //   round trip   one client thread, beside a bare futex ping-pong between two processes; both alternately, medians
-#include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <string>
-#include <thread>
-#include <vector>
-
+#include "bench/process/pool_rows.hpp"
 #include "freehold/process.hpp"
 
 namespace {
 
 using namespace freehold;
-using Clock = std::chrono::steady_clock;
+using namespace freehold::bench;
 
-constexpr std::size_t kBytes = 1024;
-constexpr unsigned kWorkers = 4, kClients = 8;
+constexpr unsigned kWorkers = 4;
 
 ProcessPoolOptions options() {
   ProcessPoolOptions how;
@@ -34,43 +23,6 @@ ProcessPoolOptions options() {
   how.max_workers = how.min_workers = kWorkers;
   how.max_input_bytes = how.max_output_bytes = kBytes;
   return how;
-}
-
-void check(const process::Result& result) {
-  if (result.bytes().size() == kBytes) return;
-  std::fprintf(stderr, "process_rows: a task failed\n");
-  std::exit(1);
-}
-
-// Tasks per second, by clients that have so many under way.
-double throughput(ProcessPool& pool, unsigned under_way, double seconds) {
-  std::atomic<bool> stop{false};
-  std::atomic<std::uint64_t> total{0};
-  std::vector<std::thread> clients;
-  const auto begin = Clock::now();
-  for (unsigned c = 0; c < kClients; ++c) {
-    clients.emplace_back([&] {
-      const std::string input(kBytes, 'x');
-      std::vector<process::Future> futures(under_way);
-      std::uint64_t done = 0;
-      for (std::size_t i = 0; !stop.load(std::memory_order_relaxed); i = (i + 1) % under_way) {
-        if (futures[i].valid()) check(futures[i].get()), ++done;
-        futures[i] = pool.submit(input);
-      }
-      total += done;
-    });
-  }
-  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
-  stop = true;
-  for (std::thread& client : clients) client.join();
-  return static_cast<double>(total.load()) / std::chrono::duration<double>(Clock::now() - begin).count();
-}
-
-double round_trip(ProcessPool& pool, unsigned rounds) {
-  const std::string input(kBytes, 'x');
-  const auto begin = Clock::now();
-  for (unsigned i = 0; i < rounds; ++i) check(pool.call(input));
-  return std::chrono::duration<double, std::micro>(Clock::now() - begin).count() / rounds;
 }
 
 // Two processes that wake each other by two futexes: there and back.
@@ -98,11 +50,6 @@ double ping_pong(unsigned rounds) {
   ::waitpid(child, nullptr, 0);
   ::munmap(words, 4096);
   return each;
-}
-
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<long>(values.size() / 2), values.end());
-  return values[values.size() / 2];
 }
 
 }  // namespace
