@@ -5,7 +5,6 @@
 #include <atomic>
 #include <condition_variable>
 #include <deque>
-#include <numeric>
 
 #include "bench/macro/rows.hpp"
 
@@ -137,10 +136,9 @@ Outcome exchange(double scale) {
       delete batch;
     }
   };
-  const double seconds = run_threads(
-      kAllocators + kFreers, [](unsigned) {},
-      [&](unsigned t) { t < kAllocators ? allocating(t) : freeing(t - kAllocators); });
-  const auto blocks = std::accumulate(dropped.begin(), dropped.end(), std::uint64_t{0});
+  const double seconds =
+      run_threads(kAllocators + kFreers, [&](unsigned t) { t < kAllocators ? allocating(t) : freeing(t - kAllocators); });
+  const auto blocks = sum_of(dropped);
   if (blocks != kAllocators * batches * kBatch) give_up("a block was lost");
   return {blocks, seconds, blocks};
 }
@@ -232,22 +230,20 @@ template <unsigned kThreads, unsigned kLow, unsigned kHigh>
 Outcome generations(double scale, std::uint64_t rounds, std::size_t blocks) {
   rounds = scaled(scale, rounds);
   std::vector<std::uint64_t> dropped(kThreads);
-  const double seconds = run_threads(
-      kThreads, [](unsigned) {},
-      [&](unsigned t) {
-        Random random(t + 1);
-        std::vector<Block> young(blocks);
-        std::vector<Block> old;
-        for (std::uint64_t round = 0; round < rounds; ++round) {
-          for (auto& block : young) block = make_block(random.log_size(kLow, kHigh));
-          for (std::size_t i = 0; i < blocks; i += 3) dropped[t] += drop_block(young[i]);
-          for (std::size_t i = (blocks - 2) / 3 * 3 + 1; i < blocks; i -= 3) dropped[t] += drop_block(young[i]);
-          dropped[t] += drop_all(old);
-          old = young;
-        }
-        dropped[t] += drop_all(old);
-      });
-  const auto total = std::accumulate(dropped.begin(), dropped.end(), std::uint64_t{0});
+  const double seconds = run_threads(kThreads, [&](unsigned t) {
+    Random random(t + 1);
+    std::vector<Block> young(blocks);
+    std::vector<Block> old;
+    for (std::uint64_t round = 0; round < rounds; ++round) {
+      for (auto& block : young) block = make_block(random.log_size(kLow, kHigh));
+      for (std::size_t i = 0; i < blocks; i += 3) dropped[t] += drop_block(young[i]);
+      for (std::size_t i = (blocks - 2) / 3 * 3 + 1; i < blocks; i -= 3) dropped[t] += drop_block(young[i]);
+      dropped[t] += drop_all(old);
+      old = young;
+    }
+    dropped[t] += drop_all(old);
+  });
+  const auto total = sum_of(dropped);
   if (total != kThreads * rounds * blocks) give_up("a block was lost");
   return {total, seconds, total};
 }
@@ -263,23 +259,21 @@ Outcome wide(double scale) {
   std::vector<std::atomic<std::vector<Block>*>> slots(kSets);
   for (auto& slot : slots) slot = new std::vector<Block>;
   std::vector<std::uint64_t> dropped(kThreads);
-  const double seconds = run_threads(
-      kThreads, [](unsigned) {},
-      [&](unsigned t) {
-        Random random(t + 1);
-        auto* set = new std::vector<Block>;
-        for (std::uint64_t round = 0; round < rounds; ++round) {
-          dropped[t] += drop_all(*set);
-          set->clear();
-          for (std::size_t i = 0; i < kBlocks; ++i)
-            set->push_back(make_block(random.below(4) == 0 ? random.log_size(10, 15) : random.log_size(4, 10)));
-          // acq_rel: publishes our set, receives another's
-          set = slots[random.below(kSets)].exchange(set, std::memory_order_acq_rel);
-        }
-        dropped[t] += drop_all(*set);
-        delete set;
-      });
-  std::uint64_t total = std::accumulate(dropped.begin(), dropped.end(), std::uint64_t{0});
+  const double seconds = run_threads(kThreads, [&](unsigned t) {
+    Random random(t + 1);
+    auto* set = new std::vector<Block>;
+    for (std::uint64_t round = 0; round < rounds; ++round) {
+      dropped[t] += drop_all(*set);
+      set->clear();
+      for (std::size_t i = 0; i < kBlocks; ++i)
+        set->push_back(make_block(random.below(4) == 0 ? random.log_size(10, 15) : random.log_size(4, 10)));
+      // acq_rel: publishes our set, receives another's
+      set = slots[random.below(kSets)].exchange(set, std::memory_order_acq_rel);
+    }
+    dropped[t] += drop_all(*set);
+    delete set;
+  });
+  std::uint64_t total = sum_of(dropped);
   for (auto& slot : slots) {
     total += drop_all(*slot.load());
     delete slot.load();
@@ -299,6 +293,6 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-Rows churn_rows() { return {std::begin(kRows), std::end(kRows)}; }
+Rows churn_rows() { return kRows; }
 
 }  // namespace freehold::bench

@@ -2,7 +2,6 @@
 // Large blocks: each thread replaces random members of a small set and touches a byte of the first and last page of each,
 // or all of it. And buffers that grow side by side through realloc, as those of an interpreter do.
 #include <cstring>
-#include <numeric>
 
 #include "bench/macro/rows.hpp"
 
@@ -23,29 +22,27 @@ template <unsigned kThreads, unsigned kLow, unsigned kHigh, Touch kTouch>
 Outcome large(double scale) {
   const auto replacements = scaled(scale, (kTouch == Touch::kWhole ? 16'000 : kHigh < 22 ? 400'000 : 40'000) / kThreads);
   std::vector<std::uint64_t> sums(kThreads);
-  const double seconds = run_threads(
-      kThreads, [](unsigned) {},
-      [&](unsigned t) {
-        Random random(t + 1);
-        Held held[kHeld];
-        auto drop = [&](Held& block) {
-          if (block.memory == nullptr) return;
-          if (block.memory[0] != 1 || block.memory[block.bytes - 1] != 2) give_up("a block was overwritten");
-          std::free(block.memory);
-          ++sums[t];
-        };
-        for (std::uint64_t i = 0; i < replacements; ++i) {
-          Held& block = held[random.below(kHeld)];
-          drop(block);
-          block.bytes = random.log_size(kLow, kHigh);
-          block.memory = static_cast<char*>(must(std::malloc(block.bytes)));
-          if (kTouch == Touch::kWhole) std::memset(block.memory, 3, block.bytes);
-          block.memory[0] = 1;
-          block.memory[block.bytes - 1] = 2;
-        }
-        for (auto& block : held) drop(block);
-      });
-  const auto total = std::accumulate(sums.begin(), sums.end(), std::uint64_t{0});
+  const double seconds = run_threads(kThreads, [&](unsigned t) {
+    Random random(t + 1);
+    Held held[kHeld];
+    auto drop = [&](Held& block) {
+      if (block.memory == nullptr) return;
+      if (block.memory[0] != 1 || block.memory[block.bytes - 1] != 2) give_up("a block was overwritten");
+      std::free(block.memory);
+      ++sums[t];
+    };
+    for (std::uint64_t i = 0; i < replacements; ++i) {
+      Held& block = held[random.below(kHeld)];
+      drop(block);
+      block.bytes = random.log_size(kLow, kHigh);
+      block.memory = static_cast<char*>(must(std::malloc(block.bytes)));
+      if (kTouch == Touch::kWhole) std::memset(block.memory, 3, block.bytes);
+      block.memory[0] = 1;
+      block.memory[block.bytes - 1] = 2;
+    }
+    for (auto& block : held) drop(block);
+  });
+  const auto total = sum_of(sums);
   if (total != kThreads * replacements) give_up("a block was lost");
   return {total, seconds, total};
 }
@@ -80,28 +77,26 @@ Outcome grow(double scale) {
   constexpr std::size_t kMost = 512 * 1024;
   const auto rounds = scaled(scale, 12 / kThreads);
   std::vector<std::uint64_t> calls(kThreads);
-  const double seconds = run_threads(
-      kThreads, [](unsigned) {},
-      [&](unsigned t) {
-        for (std::uint64_t round = 0; round < rounds; ++round) {
-          char* buffers[kBuffers] = {};
-          std::size_t old_bytes = 0;
-          for (std::size_t bytes = 64; bytes <= kMost; bytes += bytes / 8) {
-            for (std::size_t i = 0; i < kBuffers; ++i) {
-              buffers[i] = static_cast<char*>(must(std::realloc(buffers[i], bytes)));
-              std::memset(buffers[i] + old_bytes, static_cast<int>(i), bytes - old_bytes);
-              ++calls[t];
-            }
-            old_bytes = bytes;
-          }
-          for (std::size_t i = 0; i < kBuffers; ++i) {
-            if (buffers[i][0] != static_cast<char>(i) || buffers[i][old_bytes / 2] != static_cast<char>(i))
-              give_up("a buffer was not copied");
-            std::free(buffers[i]);
-          }
+  const double seconds = run_threads(kThreads, [&](unsigned t) {
+    for (std::uint64_t round = 0; round < rounds; ++round) {
+      char* buffers[kBuffers] = {};
+      std::size_t old_bytes = 0;
+      for (std::size_t bytes = 64; bytes <= kMost; bytes += bytes / 8) {
+        for (std::size_t i = 0; i < kBuffers; ++i) {
+          buffers[i] = static_cast<char*>(must(std::realloc(buffers[i], bytes)));
+          std::memset(buffers[i] + old_bytes, static_cast<int>(i), bytes - old_bytes);
+          ++calls[t];
         }
-      });
-  const auto total = std::accumulate(calls.begin(), calls.end(), std::uint64_t{0});
+        old_bytes = bytes;
+      }
+      for (std::size_t i = 0; i < kBuffers; ++i) {
+        if (buffers[i][0] != static_cast<char>(i) || buffers[i][old_bytes / 2] != static_cast<char>(i))
+          give_up("a buffer was not copied");
+        std::free(buffers[i]);
+      }
+    }
+  });
+  const auto total = sum_of(calls);
   return {total, seconds, total};
 }
 
@@ -119,6 +114,6 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-Rows large_rows() { return {std::begin(kRows), std::end(kRows)}; }
+Rows large_rows() { return kRows; }
 
 }  // namespace freehold::bench

@@ -242,12 +242,10 @@ int run(const Mix& mix, double scale) {
   Table<Calls> sum(1);
   {
     const Trimmer trimmer(mix.trimmed);
-    run_threads(
-        mix.threads, [](unsigned) {},
-        [&](unsigned t) {
-          Timed timed(clock, calls[t]);
-          mix.run(timed, t + 1, scale);
-        });
+    run_threads(mix.threads, [&](unsigned t) {
+      Timed timed(clock, calls[t]);
+      mix.run(timed, t + 1, scale);
+    });
   }
   for (const Calls& one : calls) {
     sum[0].allocations.add(one.allocations);
@@ -265,15 +263,6 @@ int run(const Mix& mix, double scale) {
 }  // namespace freehold::bench
 
 int main(int argc, char** argv) {
-  using freehold::bench::kMixes;
-  if (argc == 2 && std::strcmp(argv[1], "--list") == 0) {
-    for (const auto& mix : kMixes) std::printf("%s\t%s\n", mix.name, mix.summary);
-    return 0;
-  }
-  const double scale = argc == 3 ? std::atof(argv[2]) : 1.0;
-  if ((argc == 2 || argc == 3) && scale > 0)
-    for (const auto& mix : kMixes)
-      if (std::strcmp(mix.name, argv[1]) == 0) return freehold::bench::run(mix, scale);
-  std::fprintf(stderr, "usage: latency NAME [SCALE] | --list\n");
-  return 2;
+  using namespace freehold::bench;
+  return row_main<Mix>("latency", {kMixes}, run, argc, argv);
 }

@@ -2,7 +2,6 @@
 // Lists of chars: 24 lists of 500,000 nodes, each built and destroyed by one worker, shared by 1, 2 or 4 workers on
 // CPUs of their own as far as there are enough. And a list of a million nodes that is built and dropped six times.
 #include <list>
-#include <numeric>
 
 #include "bench/macro/rows.hpp"
 
@@ -23,7 +22,7 @@ Outcome lists(double scale) {
       sums[t] += chars.size() + static_cast<unsigned char>(chars.back());
     }
   });
-  return {kLists * nodes, seconds, std::accumulate(sums.begin(), sums.end(), std::uint64_t{0})};
+  return {kLists * nodes, seconds, sum_of(sums)};
 }
 
 Outcome dropped(double scale) {
@@ -55,6 +54,6 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-Rows list_rows() { return {std::begin(kRows), std::end(kRows)}; }
+Rows list_rows() { return kRows; }
 
 }  // namespace freehold::bench

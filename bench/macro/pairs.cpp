@@ -78,7 +78,7 @@ Outcome long_row(double scale) {
       });
   for (auto sum : sums)
     if (sum != blocks / 2 + 1 + blocks) give_up("a block was overwritten");
-  return {kThreads * blocks, seconds, std::accumulate(sums.begin(), sums.end(), std::uint64_t{0})};
+  return {kThreads * blocks, seconds, sum_of(sums)};
 }
 
 template <unsigned kThreads>
@@ -120,6 +120,6 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-Rows pair_rows() { return {std::begin(kRows), std::end(kRows)}; }
+Rows pair_rows() { return kRows; }
 
 }  // namespace freehold::bench

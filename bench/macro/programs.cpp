@@ -6,7 +6,6 @@
 #include <atomic>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <numeric>
 #include <string>
 #include <unordered_map>
 
@@ -21,33 +20,27 @@ std::string random_text(Random& random, std::size_t bytes) {
   return text;
 }
 
-std::uint64_t total(const std::vector<std::uint64_t>& counts) {
-  return std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
-}
-
 // Text is cut into words, the words are sorted and joined again: strings of 4 to 60 bytes, vectors that grow.
 template <unsigned kThreads>
 Outcome strings(double scale) {
   constexpr std::size_t kWords = 20'000;
   const auto rounds = scaled(scale, 60 / kThreads);
   std::vector<std::uint64_t> made(kThreads);
-  const double seconds = run_threads(
-      kThreads, [](unsigned) {},
-      [&](unsigned t) {
-        Random random(t + 1);
-        for (std::uint64_t round = 0; round < rounds; ++round) {
-          std::vector<std::string> words;
-          for (std::size_t i = 0; i < kWords; ++i) words.emplace_back(4 + random.below(57), static_cast<char>('a' + i % 26));
-          std::vector<std::string> sorted = words;
-          std::sort(sorted.begin(), sorted.end(), [](const std::string& a, const std::string& b) {
-            return a.size() != b.size() ? a.size() < b.size() : a < b;
-          });
-          std::string joined;
-          for (const auto& word : sorted) joined += word + ' ';
-          made[t] += 2 * words.size() + (joined.empty() ? 1 : 0);
-        }
+  const double seconds = run_threads(kThreads, [&](unsigned t) {
+    Random random(t + 1);
+    for (std::uint64_t round = 0; round < rounds; ++round) {
+      std::vector<std::string> words;
+      for (std::size_t i = 0; i < kWords; ++i) words.emplace_back(4 + random.below(57), static_cast<char>('a' + i % 26));
+      std::vector<std::string> sorted = words;
+      std::sort(sorted.begin(), sorted.end(), [](const std::string& a, const std::string& b) {
+        return a.size() != b.size() ? a.size() < b.size() : a < b;
       });
-  return {total(made), seconds, total(made)};
+      std::string joined;
+      for (const auto& word : sorted) joined += word + ' ';
+      made[t] += 2 * words.size() + (joined.empty() ? 1 : 0);
+    }
+  });
+  return {sum_of(made), seconds, sum_of(made)};
 }
 
 // A service's answer: objects in an array, with strings, numbers and a list of tags.
@@ -73,17 +66,15 @@ Outcome json(double scale) {
   Random random(1);
   const std::string text = document(random, kEntries).dump();
   std::vector<std::uint64_t> written(kThreads);
-  const double seconds = run_threads(
-      kThreads, [](unsigned) {},
-      [&](unsigned t) {
-        for (std::uint64_t round = 0; round < rounds; ++round) {
-          auto parsed = nlohmann::json::parse(text);
-          for (auto& entry : parsed) entry["round"] = round;
-          if (parsed.size() != kEntries) give_up("a document was changed");
-          written[t] += parsed.dump().size();
-        }
-      });
-  return {kThreads * rounds * kEntries, seconds, total(written)};
+  const double seconds = run_threads(kThreads, [&](unsigned t) {
+    for (std::uint64_t round = 0; round < rounds; ++round) {
+      auto parsed = nlohmann::json::parse(text);
+      for (auto& entry : parsed) entry["round"] = round;
+      if (parsed.size() != kEntries) give_up("a document was changed");
+      written[t] += parsed.dump().size();
+    }
+  });
+  return {kThreads * rounds * kEntries, seconds, sum_of(written)};
 }
 
 // Several maps from strings to strings grow side by side, lose a third of their keys, and grow on.
@@ -92,20 +83,18 @@ Outcome hash_maps(double scale) {
   constexpr unsigned kMaps = 4;
   const auto keys = scaled(scale, 480'000 / kThreads);
   std::vector<std::uint64_t> operations(kThreads);
-  const double seconds = run_threads(
-      kThreads, [](unsigned) {},
-      [&](unsigned t) {
-        Random random(t + 1);
-        std::vector<std::unordered_map<std::string, std::string>> maps(kMaps);
-        for (std::uint64_t i = 0; i < keys; ++i) {
-          auto& map = maps[i % kMaps];
-          map.emplace("key:of:the:record:" + std::to_string(i), std::string(8 + random.below(120), 'v'));
-          ++operations[t];
-          if (i % 3 == 2)
-            operations[t] += maps[random.below(kMaps)].erase("key:of:the:record:" + std::to_string(random.below(i)));
-        }
-      });
-  return {total(operations), seconds, total(operations)};
+  const double seconds = run_threads(kThreads, [&](unsigned t) {
+    Random random(t + 1);
+    std::vector<std::unordered_map<std::string, std::string>> maps(kMaps);
+    for (std::uint64_t i = 0; i < keys; ++i) {
+      auto& map = maps[i % kMaps];
+      map.emplace("key:of:the:record:" + std::to_string(i), std::string(8 + random.below(120), 'v'));
+      ++operations[t];
+      if (i % 3 == 2)
+        operations[t] += maps[random.below(kMaps)].erase("key:of:the:record:" + std::to_string(random.below(i)));
+    }
+  });
+  return {sum_of(operations), seconds, sum_of(operations)};
 }
 
 // A server: each request takes blocks of many sizes, 16 B to 16 KiB and now and then a buffer, and frees them together when
@@ -161,7 +150,7 @@ Outcome requests(double scale) {
           blocks[t] += place->size();
         }
       });
-  return {total(blocks), seconds, total(blocks)};
+  return {sum_of(blocks), seconds, sum_of(blocks)};
 }
 
 // A message as generated code makes them: optional strings, repeated fields, children that are allocated one by one.
@@ -226,7 +215,7 @@ Outcome trees(double scale) {
       }
     }
   });
-  return {total(nodes), seconds, total(nodes)};
+  return {sum_of(nodes), seconds, sum_of(nodes)};
 }
 
 // Two threads hand each other batches through vectors under a lock. Nothing keeps one from running ahead, as in a program
@@ -291,6 +280,6 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-Rows program_like_rows() { return {std::begin(kRows), std::end(kRows)}; }
+Rows program_like_rows() { return kRows; }
 
 }  // namespace freehold::bench

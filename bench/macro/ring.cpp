@@ -51,6 +51,6 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-Rows ring_rows() { return {std::begin(kRows), std::end(kRows)}; }
+Rows ring_rows() { return kRows; }
 
 }  // namespace freehold::bench

@@ -12,8 +12,12 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <initializer_list>
 #include <latch>
 #include <mutex>
+#include <numeric>
+#include <span>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -142,14 +146,34 @@ double run_threads(unsigned threads, Prepare prepare, Work work) {
   for (auto& thread : pool) thread.join();
   return std::chrono::duration<double>(last - first).count();
 }
+// The same for threads that have nothing to prepare.
+template <class Work>
+double run_threads(unsigned threads, Work work) {
+  return run_threads(threads, [](unsigned) {}, work);
+}
+
+inline std::uint64_t sum_of(const std::vector<std::uint64_t>& counts) {
+  return std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
+}
+
+// `PROGRAM NAME [SCALE]` runs the row of that name, `PROGRAM --list` names all of them. Returns the exit code.
+template <class Row>
+int row_main(const char* program, std::initializer_list<std::span<const Row>> all, int (*run)(const Row& row, double scale),
+             int argc, char** argv) {
+  const bool list = argc == 2 && std::strcmp(argv[1], "--list") == 0;
+  const double scale = argc == 3 ? std::atof(argv[2]) : 1.0;
+  for (const auto& rows : all)
+    for (const Row& row : rows) {
+      if (list) std::printf("%s\t%s\n", row.name, row.summary);
+      if (!list && (argc == 2 || argc == 3) && scale > 0 && std::strcmp(row.name, argv[1]) == 0) return run(row, scale);
+    }
+  if (list) return 0;
+  std::fprintf(stderr, "usage: %s NAME [SCALE] | --list\n", program);
+  return 2;
+}
 
 // Each file of rows lists its own.
-struct Rows {
-  const Row* begin_;
-  const Row* end_;
-  const Row* begin() const { return begin_; }
-  const Row* end() const { return end_; }
-};
+using Rows = std::span<const Row>;
 
 Rows pair_rows();
 Rows ring_rows();

@@ -28,12 +28,7 @@ struct ServiceRow {
   Figures (*run)(double scale);
 };
 
-struct ServiceRows {
-  const ServiceRow* begin_;
-  const ServiceRow* end_;
-  const ServiceRow* begin() const { return begin_; }
-  const ServiceRow* end() const { return end_; }
-};
+using ServiceRows = std::span<const ServiceRow>;
 
 ServiceRows traffic_rows();
 ServiceRows fork_and_line_rows();

@@ -101,6 +101,6 @@ constexpr ServiceRow kRows[] = {
 
 }  // namespace
 
-ServiceRows fork_and_line_rows() { return {std::begin(kRows), std::end(kRows)}; }
+ServiceRows fork_and_line_rows() { return kRows; }
 
 }  // namespace freehold::bench

@@ -69,22 +69,20 @@ Figures only_frees(double scale) {
   SharedTable<Block> ring(kRing);
   alignas(64) std::atomic<std::uint64_t> made{0};
   alignas(64) std::atomic<std::uint64_t> freed{0};
-  run_threads(
-      2, [](unsigned) {},
-      [&](unsigned t) {
-        Random random(1);
-        for (std::uint64_t i = 0; i < count; i += kPublish) {
-          if (t == 0) {
-            while (i + kPublish > freed.load(std::memory_order_acquire) + kRing) std::this_thread::yield();
-            for (std::uint64_t j = i; j < i + kPublish; ++j) ring[j % kRing] = allocate(random.log_size(4, 11), t);
-            made.store(i + kPublish, std::memory_order_release);
-          } else {
-            while (made.load(std::memory_order_acquire) < i + kPublish) std::this_thread::yield();
-            for (std::uint64_t j = i; j < i + kPublish; ++j) release(ring[j % kRing], t);
-            freed.store(i + kPublish, std::memory_order_release);
-          }
-        }
-      });
+  run_threads(2, [&](unsigned t) {
+    Random random(1);
+    for (std::uint64_t i = 0; i < count; i += kPublish) {
+      if (t == 0) {
+        while (i + kPublish > freed.load(std::memory_order_acquire) + kRing) std::this_thread::yield();
+        for (std::uint64_t j = i; j < i + kPublish; ++j) ring[j % kRing] = allocate(random.log_size(4, 11), t);
+        made.store(i + kPublish, std::memory_order_release);
+      } else {
+        while (made.load(std::memory_order_acquire) < i + kPublish) std::this_thread::yield();
+        for (std::uint64_t j = i; j < i + kPublish; ++j) release(ring[j % kRing], t);
+        freed.store(i + kPublish, std::memory_order_release);
+      }
+    }
+  });
   return {};
 }
 
@@ -159,18 +157,16 @@ Figures threads(double scale) {
   const auto places = scaled(scale, kEach);
   SharedTable<Block> blocks(kAtOnce * places);
   for (unsigned generation = 0; generation < kGenerations; ++generation)
-    run_threads(
-        kAtOnce, [](unsigned) {},
-        [&](unsigned t) {
-          Random random(generation * kAtOnce + t + 1);
-          // Another part than the thread of that number had before.
-          Block* const part = blocks.begin() + (t + generation) % kAtOnce * places;
-          for (std::size_t i = 0; i < places; ++i) {
-            Block& block = part[random.below(places)];
-            release(block, t);
-            if (random.below(4) != 0) block = allocate(random.log_size(4, 11), t);
-          }
-        });
+    run_threads(kAtOnce, [&](unsigned t) {
+      Random random(generation * kAtOnce + t + 1);
+      // Another part than the thread of that number had before.
+      Block* const part = blocks.begin() + (t + generation) % kAtOnce * places;
+      for (std::size_t i = 0; i < places; ++i) {
+        Block& block = part[random.below(places)];
+        release(block, t);
+        if (random.below(4) != 0) block = allocate(random.log_size(4, 11), t);
+      }
+    });
   return {};
 }
 
@@ -276,20 +272,11 @@ int run(const ServiceRow& row, double scale) {
 
 }  // namespace
 
-ServiceRows traffic_rows() { return {std::begin(kRows), std::end(kRows)}; }
+ServiceRows traffic_rows() { return kRows; }
 
 }  // namespace freehold::bench
 
 int main(int argc, char** argv) {
   using namespace freehold::bench;
-  const bool list = argc == 2 && std::strcmp(argv[1], "--list") == 0;
-  const double scale = argc == 3 ? std::atof(argv[2]) : 1.0;
-  for (const ServiceRows& rows : {traffic_rows(), fork_and_line_rows()})
-    for (const ServiceRow& row : rows) {
-      if (list) std::printf("%s\t%s\n", row.name, row.summary);
-      if (!list && argc > 1 && scale > 0 && std::strcmp(row.name, argv[1]) == 0) return run(row, scale);
-    }
-  if (list) return 0;
-  std::fprintf(stderr, "usage: service_rows NAME [SCALE] | --list\n");
-  return 2;
+  return row_main<ServiceRow>("service_rows", {traffic_rows(), fork_and_line_rows()}, run, argc, argv);
 }
