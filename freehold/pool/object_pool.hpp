@@ -37,6 +37,22 @@ struct ObjectPoolOptions {
   WhenFull when_full = WhenFull::kNull;  ///< what make() does when there is no slot
 };
 
+// The deleter of a pool's handle: ends the object and gives its slot back.
+template <class Pool, class T>
+class PoolRelease {
+ public:
+  using object_type = T;
+
+  PoolRelease() noexcept = default;
+  explicit PoolRelease(Pool& pool) noexcept : pool_(&pool) {}
+  void operator()(T* object) const noexcept { pool_->destroy(object); }
+  [[nodiscard]] void* owner() const noexcept { return pool_; }
+  static void end(void* pool, T* object) noexcept { static_cast<Pool*>(pool)->destroy(object); }
+
+ private:
+  Pool* pool_ = nullptr;
+};
+
 // How many objects of a pool live, if that is to be known.
 template <bool kKnown>
 class LiveCount {
@@ -67,20 +83,8 @@ class ObjectPool {
   /// What is pointed to: T, or for an array, whose slots have all of it, its elements.
   using Element = std::remove_extent_t<T>;
 
-  // The deleter of a Handle: ends the object and gives its slot back.
-  class Release {
-   public:
-    using object_type = Element;
-
-    Release() noexcept = default;
-    explicit Release(ObjectPool& pool) noexcept : pool_(&pool) {}
-    void operator()(Element* object) const noexcept { pool_->destroy(object); }
-    [[nodiscard]] void* owner() const noexcept { return pool_; }
-    static void end(void* pool, Element* object) noexcept { static_cast<ObjectPool*>(pool)->destroy(object); }
-
-   private:
-    ObjectPool* pool_ = nullptr;
-  };
+  // The deleter of a Handle.
+  using Release = PoolRelease<ObjectPool, Element>;
   /// Null, or the owner of one object: a std::unique_ptr of two pointers, which converts into PoolPtr<Base>. Must end before
   /// the pool does. T need not be complete yet where it is named: a node may have handles of its own kind.
   using Handle = std::unique_ptr<std::conditional_t<std::is_array_v<T>, Element[], T>, Release>;

@@ -54,20 +54,8 @@ class TrackedPool {
   };
 
  public:
-  // The deleter of a Handle: ends the object and gives its slot back.
-  class Release {
-   public:
-    using object_type = T;
-
-    Release() noexcept = default;
-    explicit Release(TrackedPool& pool) noexcept : pool_(&pool) {}
-    void operator()(T* object) const noexcept { pool_->destroy(object); }
-    [[nodiscard]] void* owner() const noexcept { return pool_; }
-    static void end(void* pool, T* object) noexcept { static_cast<TrackedPool*>(pool)->destroy(object); }
-
-   private:
-    TrackedPool* pool_ = nullptr;
-  };
+  // The deleter of a Handle.
+  using Release = PoolRelease<TrackedPool, T>;
   /// Null, or the owner of one object; converts into PoolPtr<Base>. Must end before the pool does, and before destroy_all().
   using Handle = std::unique_ptr<T, Release>;
 
