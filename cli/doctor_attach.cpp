@@ -7,7 +7,6 @@
 #include "cli/doctor/attached.hpp"
 #include "cli/doctor/gate.hpp"
 #include "cli/report/json.hpp"
-#include "cli/support/arguments.hpp"
 #include "cli/support/live_process.hpp"
 #include "cli/support/output_file.hpp"
 

@@ -6,7 +6,6 @@
 
 #include <sys/wait.h>
 
-#include <cerrno>
 #include <charconv>
 #include <cstdlib>
 #include <filesystem>

@@ -13,7 +13,6 @@
 // for each round.
 #include <sys/resource.h>
 
-#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>

@@ -5,9 +5,7 @@
 
 #include <algorithm>
 #include <optional>
-#include <span>
 #include <string_view>
-#include <utility>
 
 #include "cli/support/failure.hpp"
 

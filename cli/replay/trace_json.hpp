@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "cli/replay/advice.hpp"
-#include "cli/support/machine.hpp"
 #include "freehold/doctor/analysis/site_trace.hpp"
 
 namespace freehold::cli::replay {

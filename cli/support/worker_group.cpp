@@ -13,15 +13,12 @@
 #include <cerrno>
 #include <cstdio>
 #include <fstream>
-#include <new>
 #include <span>
 #include <stdexcept>
 #include <string>
 #include <system_error>
 #include <thread>
 #include <vector>
-
-#include "cli/support/arguments.hpp"
 
 namespace freehold::cli {
 namespace {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "cli/workers/run.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <unistd.h>

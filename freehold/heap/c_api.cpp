@@ -5,7 +5,6 @@
 #include <bit>
 #include <cerrno>
 #include <cstddef>
-#include <cstdint>
 #include <cstring>
 #include <new>
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "lab/experiment/memory.hpp"
 
-#include <fcntl.h>
 #include <malloc.h>
 #include <sys/mman.h>
 

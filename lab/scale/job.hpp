@@ -2,7 +2,6 @@
 // One measurement of `freehold scale`: Job describes it, Report has its result. It runs in a fresh process (`freehold
 // scale-worker`, the same executable) under one allocator.
 #pragma once
-#include <array>
 #include <chrono>
 #include <cstdint>
 #include <string>

@@ -2,12 +2,10 @@
 // The experiment of `freehold simulate`: runs the whole engine on simulated cores (sim/engine), one row after the other.
 // The figures are the same on every machine.
 #pragma once
-#include <array>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "cli/support/command_line.hpp"

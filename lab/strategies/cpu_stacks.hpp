@@ -13,7 +13,6 @@
 // word. Bookkeeping: 1 bit a slot, and 8 bytes an entry for each CPU; without sequences 4 bytes a slot.
 #pragma once
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <new>

@@ -18,7 +18,6 @@
 #pragma once
 #include <algorithm>
 #include <cstddef>
-#include <utility>
 
 #include "freehold/base/bits.hpp"
 #include "freehold/pool/concept.hpp"

@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <chrono>
 #include <concepts>
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>

@@ -8,7 +8,6 @@
 #include <array>
 #include <cstdint>
 #include <span>
-#include <stdexcept>
 #include <vector>
 
 #include "lab/timers/background.hpp"

@@ -2,12 +2,9 @@
 // The libraries beside malloc work, and leave malloc alone.
 #include <dlfcn.h>
 
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <memory>
-#include <vector>
 
 #include "freehold/heap.hpp"
 #include "freehold/pool.hpp"
