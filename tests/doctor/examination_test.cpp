@@ -246,6 +246,17 @@ TEST_F(OfTwo, DisturbedRuns_AreRepeatedAFewTimes) {
   EXPECT_EQ(schedule_.targets()[peer], std::max(20u, before + 6));
 }
 
+// They told little, but what nothing told of comes first.
+TEST_F(OfTwo, FirstRunsDisturbed_RecordingComesBeforeTheirRepetition) {
+  Schedule schedule(tasks_, goals_of(tasks_, kVariants),
+                    {.budget_s = 20, .began_s = now_s() - 12, .first_elapsed_s = 3.8, .first_cpu_s = 6.5});
+  for (const std::size_t variant : {0, 3}) {
+    schedule.count(index({.variant = variant, .setting = kAll}), 3.6, true);
+    schedule.count(index({.variant = variant, .setting = kAlone}), 0.5, false);
+  }
+  EXPECT_EQ(schedule.targets()[index({.variant = 0, .setting = kAll, .recording = true})], 1U);
+}
+
 // A last run may begin shortly before the budget ends; waiting half as long again for its end would spend another half of
 // it.
 TEST_F(OfTwo, LateRun_IsNotWaitedForBeyondTheGrace) {

@@ -162,6 +162,18 @@ TEST(Verdict, ThreadsSleepInLocksThatNoCallTook_OwnLock) {
   EXPECT_EQ(found(made.verdict(&recorded)), "serial") << "they may be malloc's locks";
 }
 
+// Memory that all CPUs wait for costs each of them no more than their number.
+TEST(Verdict, MoreThanMemoryCanCost_OwnSharingWithoutCopies) {
+  const auto with = [](double all, bool is_sampled) {
+    Made made = Made().takes(0, 1, all).treated(1, all);
+    made.experiment_.code.known = is_sampled;
+    return found(made.verdict());
+  };
+  EXPECT_EQ(with(2, true), "own-sharing");
+  EXPECT_EQ(with(2, false), "undecided") << "it may be a lock";
+  EXPECT_EQ(with(1.2, true), "undecided");
+}
+
 TEST(Verdict, CpusAreBusyForNothing_OwnSharing) {
   EXPECT_EQ(found(Made().takes(0, 1, 0.9).treated(1, 0.9).copies(1).verdict()), "own-sharing");
 }

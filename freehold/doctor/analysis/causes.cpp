@@ -35,6 +35,7 @@ constexpr double kMoreWorkIfShared = 0.25;  // of what is lost: CPU time beyond 
 constexpr double kBesideIdleness = 0.5;     // of the idle CPUs: time in loops that spin, which is why others idle
 constexpr double kSurelyWork = 0.25;        // of the CPU time that comes with threads, by which one CPU may differ
 constexpr double kSleep_s = 20e-6;          // that a CPU idles at least when a thread goes to sleep and is woken
+constexpr double kBeyondBandwidth = 1.5;    // times what each CPU waits if one alone keeps the memory busy
 constexpr double kSomeSleeps = 0.25;        // of all: so many in locks, and the others may be, too
 constexpr double kFaultingGain = 1.25;      // surely, with another allocator: page faults alone are worth a verdict
 
@@ -185,7 +186,14 @@ Cause Causes::own_cause(const Verdict& verdict) const {
   if (idle(1) >= kIdleShare * std::max(lost - redundant, redundant)) return cause_of_idleness(idle(1));
   if (idle(0) >= kIdleShare * lost || redundant >= kIdleShare * lost) return Cause::kUndecided;
   const bool did_more = more_work(0) >= kMoreWorkIfShared * lost * capacity;
-  return did_more && (was_copied() || !of_.experiment.can_be_copied) ? Cause::kOwnSharing : Cause::kUndecided;
+  return did_more && (was_copied() || !of_.experiment.can_be_copied || is_beyond_bandwidth()) ? Cause::kOwnSharing
+                                                                                              : Cause::kUndecided;
+}
+
+bool Causes::is_beyond_bandwidth() const {
+  const double most = kBeyondBandwidth * of_.all->setting.width() / of_.alone->setting.width();
+  return of_.experiment.code.known &&
+         cpu_seconds(*of_.all) > most * of_.growth_of_work(of_.costs.measured()) * cpu_seconds(*of_.alone);
 }
 
 double Causes::lock_time() const {

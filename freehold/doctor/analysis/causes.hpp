@@ -73,6 +73,9 @@ class Causes {
   // True if the CPU time that comes with the threads is work: they need it on one CPU, too, where no line is fetched from
   // another. False: it is not, or that was not tried, or it is not clear.
   [[nodiscard]] bool does_more_work() const;
+  // True if the CPU time that comes with the threads is more than memory that they all wait for can cost: then it need not
+  // be told from what they share by processes. Not said of a program whose instructions were not sampled.
+  [[nodiscard]] bool is_beyond_bandwidth() const;
   // CPU seconds that the best other allocator saves on all CPUs, idle ones included.
   [[nodiscard]] double saved_capacity() const;
   // Whether the work that comes with the CPUs goes with another allocator. Work that stays is the program's own: it may

@@ -79,8 +79,9 @@ void Schedule::count(std::size_t task, double elapsed_s, bool was_disturbed) {
   note_faster_than_first(task, elapsed_s);
   if (!was_disturbed || effort_.rounds > 0 || repeats_[task] >= kRepeatsOfDisturbed) return;
   ++repeats_[task];
+  // A first run is one, disturbed or not: what tells something else comes before its repetition.
   for (Goal& goal : goals_)
-    if (goal.task == task && !goal.essential) ++goal.runs;
+    if (goal.task == task && !goal.essential && goal.runs > 1) ++goal.runs;
 }
 
 void Schedule::note_faster_than_first(std::size_t task, double elapsed_s) {
