@@ -209,8 +209,9 @@ TEST(RealTime, ProgramChoosesPriorities_LeftAlone) {
 }
 
 // A wait for a program spins in the kernel until its threads, ordinary at their end, have removed their entries in /proc:
-// with real-time priority the doctor kept such a thread from its CPU for a second, in six of 54 runs.
-TEST(RealTime, ProgramEndsBesideItsThread_IsReapedAtOnce) {
+// with real-time priority the doctor kept such a thread from its CPU for a second, in six of 54 runs, and a shell its
+// child's, in 14 of 84.
+TEST(RealTime, ProgramOrItsChildEndsBesideItsThread_IsReapedAtOnce) {
   if (::geteuid() != 0) GTEST_SKIP() << "Only root may have real-time threads for certain.";
   std::vector<pid_t> busy(cpus_in_order().size());
   for (pid_t& pid : busy) {
@@ -219,24 +220,29 @@ TEST(RealTime, ProgramEndsBesideItsThread_IsReapedAtOnce) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     for (;;) asm volatile("");
   }
-  const Command command{.file = FREEHOLD_SUBJECT,
-                        .arguments = {FREEHOLD_SUBJECT, "ends_beside_a_thread"},
-                        .before_others = true,
-                        .real_time = true};
+  Command command{.file = FREEHOLD_SUBJECT,
+                  .arguments = {FREEHOLD_SUBJECT, "ends_beside_a_thread"},
+                  .before_others = true,
+                  .real_time = true};
   Host host;
   sigemptyset(&host.mask);
-  constexpr unsigned kRuns = 200;
-  unsigned late = 0;
-  for (unsigned i = 0; i < kRuns; ++i) {
-    const double before = now_s();
-    EXPECT_EQ(failure_of(run(command, {}, 20, host), 20), "");
-    late += now_s() - before > 0.3 ? 1 : 0;
-  }
+  const auto late = [&](unsigned runs) {
+    unsigned late = 0;
+    for (unsigned i = 0; i < runs; ++i) {
+      const auto done = run(command, {}, 20, host);
+      EXPECT_EQ(failure_of(done, 20), "");
+      late += done.trial.system_s > 0.3 ? 1 : 0;
+    }
+    return late;
+  };
+  EXPECT_LE(late(200), 2U);
+  command.file = "/bin/sh";
+  command.arguments = {"sh", "-c", "\"$0\" ends_beside_a_thread; exit $?", FREEHOLD_SUBJECT};
+  EXPECT_LE(late(60), 2U);
   for (const pid_t pid : busy) {
     ::kill(pid, SIGKILL);
     ::waitpid(pid, nullptr, 0);
   }
-  EXPECT_LE(late, kRuns / 100);
 }
 
 TEST(Precedence, TwoInOneSession_TheFirstGivesTheGroupBack) {

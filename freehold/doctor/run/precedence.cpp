@@ -13,6 +13,7 @@
 
 #include "freehold/doctor/run/child.hpp"
 #include "freehold/doctor/run/cpu_group.hpp"
+#include "freehold/live/proc_folder.hpp"
 #include "freehold/live/process.hpp"
 
 namespace freehold::doctor {
@@ -53,6 +54,12 @@ bool set_group_nice(const std::string& nice) {
 bool set_policy(pid_t thread, int policy, int priority) {
   const sched_param param{priority};
   return ::sched_setscheduler(thread, policy, &param) == 0;
+}
+
+// Not as sleeping_call_of() says it: of a thread that spins in wait4() the kernel answers that when it has left its CPU.
+bool is_ready(pid_t pid) {
+  const auto fields = live::stat_fields(live::proc_folder(pid));
+  return !fields.empty() && fields[live::StatField::kState] == "R";
 }
 
 }  // namespace
@@ -108,14 +115,15 @@ void RealTime::look() {
   cpu_set_t usable;
   CPU_ZERO(&usable);
   std::size_t at_once = 0;  // without first threads that sleep: most of them only wait for the others
-  for (const pid_t pid : live::family_of(root_))
+  const std::vector<pid_t> family = live::family_of(root_);
+  for (const pid_t pid : family)
     for (const pid_t id : live::threads_of(pid)) {
       cpu_set_t cpus;
       sched_param param{};
       const int policy = ::sched_getscheduler(id);
       if (policy < 0 || ::sched_getaffinity(id, sizeof cpus, &cpus) != 0 || ::sched_getparam(id, &param) != 0) continue;
       CPU_OR(&usable, &usable, &cpus);
-      at_once += id != pid || live::sleeping_call_of(pid, id) == "running" ? 1 : 0;
+      at_once += id != pid || is_ready(pid) ? 1 : 0;
       if (policy == kRealTime && param.sched_priority == kPriority) {
         real_time.push_back(id);
       } else {
@@ -128,7 +136,7 @@ void RealTime::look() {
     }
   const bool is_others_turn = now_s() >= others_had_turn_s_ + kOthersTurnEvery_s;
   if (is_others_turn) others_had_turn_s_ = now_s();
-  if (!is_left_alone_ && !is_others_turn && at_once <= static_cast<std::size_t>(CPU_COUNT(&usable))) {
+  if (!is_left_alone_ && !is_others_turn && family.size() == 1 && at_once <= static_cast<std::size_t>(CPU_COUNT(&usable))) {
     for (const pid_t id : own) set_policy(id, kRealTime, kPriority);
     return;
   }

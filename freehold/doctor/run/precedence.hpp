@@ -41,8 +41,10 @@ class Precedence {
 
 // Gives the threads of a program's first process real-time priority while no more threads of the program run than may use
 // CPUs at the same time; what that process starts is ordinary until the next look, and its descendants run at nice -20. A
-// program that chooses its threads' priorities is left alone once that was seen. The calling thread gets a higher priority
-// to look after them; its children do not inherit it. Real-time threads are not subject to a control group's quota.
+// program that has other processes has none: its wait for one spins in the kernel until that one's last thread, which is
+// ordinary, had the CPU. One that chooses its threads' priorities is left alone once that was seen. The calling thread gets
+// a higher priority to look after them; its children do not inherit it. Real-time threads are not subject to a control
+// group's quota.
 //
 // Ten times a second they are ordinary until the next look. Threads of the kernel, which are ordinary, end what the program
 // waits for: a write to a file, a membarrier, the end of a child. Where real-time threads kept every CPU the system gave the
