@@ -29,21 +29,13 @@ class Baseline final : public Memory {
   std::size_t bytes_;
 };
 
-class SystemMalloc final : public Memory {
+// A malloc and its free.
+template <auto kAllocate, auto kFree>
+class MallocMemory final : public Memory {
  public:
-  explicit SystemMalloc(std::size_t bytes) : bytes_(bytes) {}
-  void* acquire() noexcept override { return std::malloc(bytes_); }
-  void release(void* block) noexcept override { std::free(block); }
-
- private:
-  std::size_t bytes_;
-};
-
-class Engine final : public Memory {
- public:
-  explicit Engine(std::size_t bytes) : bytes_(bytes) {}
-  void* acquire() noexcept override { return alloc::allocate(bytes_); }
-  void release(void* block) noexcept override { alloc::deallocate(block); }
+  explicit MallocMemory(std::size_t bytes) : bytes_(bytes) {}
+  void* acquire() noexcept override { return kAllocate(bytes_); }
+  void release(void* block) noexcept override { kFree(block); }
 
  private:
   std::size_t bytes_;
@@ -85,9 +77,10 @@ std::unique_ptr<Memory> make_pool(std::size_t slots, std::size_t bytes) {
 }
 
 std::vector<Maker> make_makers() {
-  std::vector<Maker> all{{"baseline", Kind::kBaseline, false, make_sized<Baseline>},
-                         {"malloc", Kind::kMalloc, false, make_sized<SystemMalloc>},
-                         {"libfreehold", Kind::kEngine, false, make_sized<Engine>}};
+  std::vector<Maker> all{
+      {"baseline", Kind::kBaseline, false, make_sized<Baseline>},
+      {"malloc", Kind::kMalloc, false, make_sized<MallocMemory<std::malloc, std::free>>},
+      {"libfreehold", Kind::kEngine, false, make_sized<MallocMemory<alloc::allocate, alloc::deallocate>>}};
   all.push_back({"best", Kind::kPool, false, make_pool<pool::NativePool<pool::Best>>});
   all.push_back({"tagged-stack", Kind::kPool, false, make_pool<pool::NativePool<pool::TaggedStack>>});
   all.push_back({"single-thread", Kind::kPool, true, make_pool<pool::SingleThreadPool>});

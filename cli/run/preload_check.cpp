@@ -134,9 +134,6 @@ class Check {
     const FileDescriptor file = open_file(path);
     return file && exports_function(file.get(), "malloc");
   }
-  [[nodiscard]] bool is_mapped(const std::string& name) const {
-    return std::ranges::any_of(files_, [&](const std::string& file) { return same_file(file, name); });
-  }
   // The name may be a link, or have no folder.
   [[nodiscard]] bool same_file(const std::string& mapped, const std::string& name) const {
     if (name.find('/') == std::string::npos) return mapped.ends_with('/' + name);

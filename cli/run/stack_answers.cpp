@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "cli/support/failure.hpp"
+#include "cli/support/output_file.hpp"
 #include "freehold/doctor/analysis/symbols.hpp"
 
 namespace freehold::cli {
@@ -85,14 +86,6 @@ std::string lines_of(doctor::Symbols& symbols, const std::vector<std::uint64_t>&
     for (const doctor::Frame& frame : symbols.frames(address + 1))
       text += fmt::format("freehold:     #{} {}\n", number++, printable(frame.text()));
   return text + '\0';
-}
-
-void write_all(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(fd, text.data(), text.size());
-    if (written < 0 && errno != EINTR) return;
-    if (written > 0) text.remove_prefix(static_cast<std::size_t>(written));
-  }
 }
 
 }  // namespace

@@ -12,7 +12,6 @@ inline constexpr int kExitPartial = 1;  // it ran, but not everything succeeded
 inline constexpr int kExitRefused = 2;  // bad arguments, a program that cannot be helped, output that cannot be written
 inline constexpr int kExitCannotExecute = 126;  // the program exists but cannot be executed (the shells' convention)
 inline constexpr int kExitNotFound = 127;       // the program does not exist (the shells' convention)
-inline constexpr int kExitInterrupted = 130;    // Ctrl-C
 
 class Failure : public std::runtime_error {
  public:

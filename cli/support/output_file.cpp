@@ -126,17 +126,6 @@ mode_t mode_of_new_file() {
   return static_cast<mode_t>(0666) & ~mask;
 }
 
-// 0, or the errno of the write that failed.
-int write_all(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(fd, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return errno;
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return 0;
-}
-
 void write_directly(const Place& place, const std::string& path, std::string_view text) {
   if (place.descriptor >= 0) {  // where it stands, and at its end if it was opened so
     if (const int error = write_all(place.descriptor, text); error != 0) refuse(path, error);
@@ -173,6 +162,16 @@ mode_t mode_of(const Place& place) {
 bool g_output_was_closed = false;  // and is /dev/null now
 
 }  // namespace
+
+int write_all(int fd, std::string_view text) noexcept {
+  while (!text.empty()) {
+    const ssize_t written = ::write(fd, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return errno;
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return 0;
+}
 
 void check_writable(const std::string& path) {
   if (path.empty()) throw Failure(kExitRefused, "the output file's name is empty");

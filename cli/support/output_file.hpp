@@ -18,6 +18,8 @@
 
 namespace freehold::cli {
 
+// Returns 0, or the errno of the write that failed.
+int write_all(int fd, std::string_view text) noexcept;
 // Throws Failure(kExitRefused) if `path` certainly cannot be written. Call it before minutes of work are spent.
 void check_writable(const std::string& path);
 // Throws Failure(kExitRefused) if two options are to write the same file. `outputs`: the option and its file; "-" and what

@@ -110,16 +110,16 @@ void run_processes(GroupMemory& memory, std::uint32_t workers, const Body& body,
   }
 }
 
+}  // namespace
+
 // VmHWM rather than ru_maxrss, which remembers the process before its exec.
-std::uint64_t peak_rss_bytes() {
-  std::ifstream status("/proc/self/status");
+std::uint64_t peak_rss_bytes(pid_t process) {
+  std::ifstream status("/proc/" + std::to_string(process) + "/status");
   for (std::string line; std::getline(status, line);) {
     if (line.starts_with("VmHWM:")) return std::stoull(line.substr(6)) * 1024;
   }
   return 0;
 }
-
-}  // namespace
 
 void GroupWorker::start() noexcept {
   ::pthread_barrier_wait(&barrier_);
@@ -136,7 +136,7 @@ void run_group(Mode mode, std::uint32_t workers, const Body& body, GroupReport& 
   GroupMemory memory(workers);
   if (mode != Mode::kProcesses) {
     run_threads(memory, workers, body);
-    report.peak_rss_bytes = peak_rss_bytes();
+    report.peak_rss_bytes = cli::peak_rss_bytes(::getpid());
   } else {
     run_processes(memory, workers, body, report);
   }

@@ -56,5 +56,7 @@ using Body = std::function<bool(GroupWorker&)>;
 // Throws std::exception if a process cannot be started or dies. If a thread cannot be started, the threads that already
 // wait at the barrier cannot be called back: the process ends with a line on standard error.
 void run_group(Mode mode, std::uint32_t workers, const Body& body, GroupReport& report);
+// The most memory that a process of this user had; 0: it has ended.
+[[nodiscard]] std::uint64_t peak_rss_bytes(pid_t process);
 
 }  // namespace freehold::cli

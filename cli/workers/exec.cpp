@@ -8,13 +8,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <deque>
 #include <thread>
 
 #include "cli/support/failure.hpp"
 #include "cli/support/interrupts.hpp"
+#include "cli/support/output_file.hpp"
 #include "cli/workers/output.hpp"
 #include "cli/workers/task_reader.hpp"
 #include "freehold/process/command_job.hpp"
@@ -230,11 +230,7 @@ class Exec {
       held_bytes_ -= settings_.dry_run ? 0 : job.out.size();
       if (job.err.empty()) return;
       progress_.wipe();
-      for (std::string_view left = job.err; !left.empty();) {
-        const ssize_t n = ::write(STDERR_FILENO, left.data(), left.size());
-        if (n < 0 && errno != EINTR) break;
-        left.remove_prefix(static_cast<std::size_t>(std::max<ssize_t>(n, 0)));
-      }
+      write_all(STDERR_FILENO, job.err);
     };
     if (settings_.keep_order) {
       for (; !jobs_.empty() && jobs_.front().ended; jobs_.pop_front()) write(jobs_.front());

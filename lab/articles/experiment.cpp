@@ -35,7 +35,7 @@ constexpr std::uint32_t kThreads = 8;  // of articles 1 and 2
 
 pools::Settings pools_of(const Choice& choice, const char* names, std::vector<pools::Trial> tests) {
   pools::Settings settings;
-  settings.pools = pools::parse_pools(names);
+  settings.pools = parse_candidates(pools::candidates(), "--pools", names);
   settings.tests = std::move(tests);
   settings.threads = kThreads;
   settings.repeat = choice.repeat;
@@ -81,9 +81,10 @@ pools::Settings alone_of(const Choice& choice) {
 timers::Settings timers_of(const Choice& choice) {
   using timers::Trial;
   timers::Settings settings;
-  settings.structures = timers::parse_structures(
-      "article,article-1-arena,article-containers,article-containers-1-arena,article-private,"
-      "article-wheel,article-wheel-containers,article-wheel-private,queue,wheel");
+  settings.structures =
+      parse_candidates(timers::candidates(), "--timers",
+                       "article,article-1-arena,article-containers,article-containers-1-arena,article-private,"
+                       "article-wheel,article-wheel-containers,article-wheel-private,queue,wheel");
   settings.tests = {Trial::kFreshRandom, Trial::kFreshAscending, Trial::kRandom, Trial::kCancel, Trial::kShared};
   settings.loads = {timers::Load::kAlone, timers::Load::kHeap};
   settings.repeat = choice.repeat;

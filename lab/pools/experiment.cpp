@@ -78,10 +78,6 @@ PageParts page_parts() {
           .script = assets::pools_js};
 }
 
-std::vector<const Candidate*> parse_pools(const std::string& text) {
-  return parse_candidates(candidates(), "--pools", text);
-}
-
 std::string text_of(const Row& row) {
   if (row.test == Trial::kCrc) return fmt::format("crc, {} threads", row.threads);
   if (!has_contexts(row.test)) return std::string(name_of(row.test));

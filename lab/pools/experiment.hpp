@@ -36,8 +36,6 @@ struct Settings {
   bool simulate = false;        // count coherence misses on simulated cores, too
 };
 
-// The pools of these names, "best-pool,boost-pool", in the order of the tables. Throws Failure.
-[[nodiscard]] std::vector<const Candidate*> parse_pools(const std::string& text);
 // In the order of the tables.
 [[nodiscard]] std::vector<Row> rows_of(const Settings& settings);
 // The numbers of pools that a candidate distributes its slots over in a row; 0: the default.

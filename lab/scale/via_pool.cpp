@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: MIT
-
 #include <time.h>
 
 #include <chrono>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -90,16 +88,6 @@ std::uint64_t cpu_ns(const std::set<int>& pids) {
   return sum;
 }
 
-std::uint64_t peak_rss_bytes(const std::set<int>& pids) {
-  std::uint64_t sum = 0;
-  for (const int pid : pids) {
-    std::ifstream status("/proc/" + std::to_string(pid) + "/status");
-    for (std::string line; std::getline(status, line);)
-      if (line.starts_with("VmHWM:")) sum += std::stoull(line.substr(6)) * 1024;
-  }
-  return sum;
-}
-
 }  // namespace
 
 void run_in_pool(const Job& job, GroupReport& report) {
@@ -124,7 +112,7 @@ void run_in_pool(const Job& job, GroupReport& report) {
   };
   run_group(Mode::kPool, job.workers, client, report);
   report.cpu_ns += cpu_ns(pids) - cpu_before;
-  report.peak_rss_bytes += peak_rss_bytes(pids);
+  for (const int pid : pids) report.peak_rss_bytes += peak_rss_bytes(pid);
 }
 
 int pool_worker_main() {

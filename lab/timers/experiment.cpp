@@ -85,10 +85,6 @@ std::string text_of(const Row& row) {
   return fmt::format("{}, {}{}", name_of(row.test), row.timers, users);
 }
 
-std::vector<const Candidate*> parse_structures(const std::string& text) {
-  return parse_candidates(candidates(), "--timers", text);
-}
-
 std::vector<Row> rows_of(const Settings& settings) {
   std::vector<Row> rows;
   for (const Trial test : settings.tests) {

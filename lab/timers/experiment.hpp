@@ -34,8 +34,6 @@ struct Settings {
   std::string freehold_library;      // for the structures that preload it
 };
 
-// The structures of these names, "wheel,libuv", in the order of the tables. Throws Failure.
-[[nodiscard]] std::vector<const Candidate*> parse_structures(const std::string& text);
 // In the order of the tables.
 [[nodiscard]] std::vector<Row> rows_of(const Settings& settings);
 // A structure that does not take part in a row has no job there.
