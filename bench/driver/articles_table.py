@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: MIT
 """The claims and figures of a stored run of `freehold articles`, as Markdown."""
 
+from .command_tables import table
+
 
 def escaped(text):
     return "–" if text is None else text.replace("|", "\\|")
-
-
-def row(cells):
-    return f"| {' | '.join(escaped(cell) for cell in cells)} |"
 
 
 def ratio(claim):
@@ -19,16 +17,14 @@ def ratio(claim):
 
 def of_article(data, article):
     """One article's claims, then the tables behind them."""
-    lines = ["| claim | verdict | figure | ratio (in the sets), reproduced if | limits |", "|---" * 5 + "|"]
-    for claim in data["claims"]:
-        if claim["article"] == article:
-            lines.append(row([claim["claim"], f"**{claim['verdict']}**", claim["figure"], ratio(claim), claim["limits"]]))
-    for table in data["tables"]:
-        if table["article"] == article:
-            width = len(table["columns"])
-            lines += ["", f"{table['title']}:", "", row(table["columns"]), "|---" * width + "|"]
-            lines += [row(cells + [""] * (width - len(cells))) for cells in table["rows"]]
-    return "\n".join(lines)
+    claims = [[claim["claim"], f"**{claim['verdict']}**", claim["figure"], ratio(claim), claim["limits"]]
+              for claim in data["claims"] if claim["article"] == article]
+    parts = [table(["claim", "verdict", "figure", "ratio (in the sets), reproduced if", "limits"], [map(escaped, cells) for cells in claims])]
+    for one in data["tables"]:
+        if one["article"] == article:
+            columns = one["columns"]
+            parts.append(f"{one['title']}:\n\n" + table([*map(escaped, columns)], [map(escaped, cells + [""] * (len(columns) - len(cells))) for cells in one["rows"]]))
+    return "\n\n".join(parts)
 
 
 def head(data):

@@ -8,15 +8,9 @@ import subprocess
 
 from . import latency_table, machine, peers, runs, stored
 from .refusal import check_writable, refuse
-from .rows import PROGRAMS, Row, build_programs
+from .rows import build_programs, macro_rows
 
 DEFAULT_REPEAT = 3
-
-
-def mixes(scale):
-    listing = subprocess.run([PROGRAMS / "latency", "--list"], capture_output=True, text=True, check=True).stdout
-    return [Row(name, summary, (str(PROGRAMS / "latency"), name, str(scale)), True)
-            for name, summary in (line.split("\t") for line in listing.splitlines())]
 
 
 def run_once(mix, allocator, cell, timeout=120):
@@ -68,7 +62,7 @@ def main(arguments):
     options = parse(arguments)
     check_writable(options.json)
     build_programs()
-    known = mixes(0.1 if options.quick else 1)
+    known = macro_rows(0.1 if options.quick else 1, "latency")
     wanted = [name.strip() for name in options.mixes.split(",")] if options.mixes else [mix.name for mix in known]
     if unknown := [name for name in wanted if name not in {mix.name for mix in known}]:
         refuse(f"no such mix: {', '.join(unknown)}; there are {', '.join(mix.name for mix in known)}")

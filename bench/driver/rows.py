@@ -49,10 +49,10 @@ def preset_program(variable, path, *targets):
     return ROOT / "build" / "bench" / path
 
 
-def macro_rows(scale):
-    program = PROGRAMS / "malloc_rows"
-    listing = subprocess.run([program, "--list"], capture_output=True, text=True, check=True).stdout
-    return [Row(name, summary, (str(program), name, str(scale)), True)
+def macro_rows(scale, program="malloc_rows"):
+    """The rows of a program of bench/macro, as it lists them."""
+    listing = subprocess.run([PROGRAMS / program, "--list"], capture_output=True, text=True, check=True).stdout
+    return [Row(name, summary, (str(PROGRAMS / program), name, str(scale)), True)
             for name, summary in (line.split("\t") for line in listing.splitlines())]
 
 
