@@ -28,6 +28,7 @@ namespace {
 namespace fs = std::filesystem;
 using freehold::doctor::Frame;
 using freehold::doctor::Symbols;
+using freehold::live::LiveHeapProfile;
 using nlohmann::json;
 using nlohmann::ordered_json;
 
@@ -119,24 +120,31 @@ std::optional<std::uint64_t> number_of(std::string_view word, int base = 10) {
   return error == std::errc() && end == word.data() + word.size() && !word.empty() ? std::optional(value) : std::nullopt;
 }
 
+// What a process says of its profile: addresses, and the map that names are found by.
+struct Recording {
+  std::uint64_t pid = 0;
+  LiveHeapProfile said;
+};
+
 // False if the line is not part of a recording.
 bool take_sample(Recording& to, std::span<const std::string_view> words) {
   if (words.size() != 5) return false;
-  SampledBlock sample;
-  sample.was_in_use = {words[0] != "peak", words[0] != "now"};
+  freehold::live::LiveSampledBlock sample;
+  sample.is_in_use = words[0] != "peak";
+  sample.was_at_peak = words[0] != "now";
   std::uint64_t* const numbers[] = {&sample.bytes, &sample.size, &sample.mean, &sample.stack};
   for (std::size_t i = 0; i < std::size(numbers); ++i) {
     const auto number = number_of(words[i + 1]);
     if (!number) return false;
     *numbers[i] = *number;
   }
-  to.samples.push_back(sample);
+  to.said.blocks.push_back(sample);
   return true;
 }
 bool take_stack(Recording& to, std::span<const std::string_view> words) {
   const auto number = words.size() < 2 ? std::nullopt : number_of(words[1]);
   if (!number) return false;
-  auto& addresses = to.stacks[*number];
+  auto& addresses = to.said.stacks[*number];
   for (const std::string_view word : words.subspan(2)) {
     const auto address = number_of(word, 16);
     if (!address) return false;
@@ -150,16 +158,16 @@ bool take_line(Recording& to, std::string_view line) {
   if (words[0] == "stack") return take_stack(to, words);
   if (words[0] == "now" || words[0] == "peak" || words[0] == "both") return take_sample(to, words);
   if (words[0] == "program") {
-    to.head.program = line.substr(std::min(line.size(), words[0].size() + 1));
+    to.said.program = line.substr(std::min(line.size(), words[0].size() + 1));
     return true;
   }
   const auto number = words.size() == 2 ? number_of(words[1]) : std::nullopt;
   if (!number) return false;
-  if (words[0] == "pid") to.head.pid = *number;
-  if (words[0] == "mean") to.head.mean = *number;
-  if (words[0] == "sampled") to.head.sampled = *number;
-  if (words[0] == "lost") to.head.lost = *number;
-  if (words[0] == "time_ns") to.head.stacks.time_ns = static_cast<std::int64_t>(*number);
+  if (words[0] == "pid") to.pid = *number;
+  if (words[0] == "mean") to.said.mean = *number;
+  if (words[0] == "sampled") to.said.sampled = *number;
+  if (words[0] == "lost") to.said.lost = *number;
+  if (words[0] == "time_ns") to.said.time_ns = static_cast<std::int64_t>(*number);
   return true;
 }
 
@@ -174,14 +182,13 @@ Recording recording_of(std::string_view text, const std::string& name) {
     if (is_first) continue;
     if (line == "maps") {
       if (!text.ends_with(kEnd)) refuse(name, "this heap profile was cut off: its memory map has no end");
-      recording.maps = text.substr(0, text.size() - kEnd.size());
+      recording.said.maps = text.substr(0, text.size() - kEnd.size());
       return recording;
     }
     if (!take_line(recording, line)) refuse(name, fmt::format("this heap profile is damaged: '{}'", printable(line)));
   }
-  refuse(name, recording.head.pid != 0
-                   ? "this heap profile was cut off: it has no memory map"
-                   : "not a heap profile: FREEHOLD_PROFILE_FILE and freehold_profile_write() write them");
+  refuse(name, recording.pid != 0 ? "this heap profile was cut off: it has no memory map"
+                                  : "not a heap profile: FREEHOLD_PROFILE_FILE and freehold_profile_write() write them");
 }
 
 // A folder for the copy of a memory map, whose name tells Symbols the process. Throws Failure where there is no room for it.
@@ -214,6 +221,38 @@ std::vector<Frame> named(Symbols& symbols, const std::vector<std::uint64_t>& add
   const auto first = std::ranges::find_if_not(frames, is_allocator_frame);
   if (first != frames.end()) frames.erase(frames.begin(), first);
   return frames;
+}
+
+// Without names if the files that it ran are not there. Throws Failure if there is no room for a copy of its map.
+HeapProfile profile_of(std::uint64_t pid, const LiveHeapProfile& said) {
+  const MapsFile maps(pid, said.maps);
+  Symbols symbols(maps.path());
+  Builder builder;
+  std::map<std::uint64_t, std::vector<std::uint32_t>> known;
+  for (const freehold::live::LiveSampledBlock& sample : said.blocks) {
+    const auto [frames, is_new] = known.try_emplace(sample.stack);
+    if (const auto stack = said.stacks.find(sample.stack); is_new && stack != said.stacks.end())
+      frames->second = builder.places_of(named(symbols, stack->second));
+    const double blocks = profile::blocks_behind(sample.size, sample.mean);
+    const double bytes = blocks * static_cast<double>(sample.bytes);
+    Builder::Row& row = builder.row(frames->second);
+    for (const Moment moment : kMoments) {
+      if (!(moment == Moment::kNow ? sample.is_in_use : sample.was_at_peak)) continue;
+      row.values[blocks_of(moment)] += blocks;
+      row.values[bytes_of(moment)] += bytes;
+      ++row.samples[static_cast<std::size_t>(moment)];
+      row.variances[static_cast<std::size_t>(moment)] += (1 - 1 / blocks) * bytes * bytes;
+    }
+  }
+  HeapProfile profile;
+  profile.program = said.program;
+  profile.pid = pid;
+  profile.mean = said.mean;
+  profile.sampled = said.sampled;
+  profile.lost = said.lost;
+  profile.stacks.time_ns = said.time_ns;
+  std::move(builder).finish(profile);
+  return profile;
 }
 
 // ---- JSON
@@ -253,39 +292,14 @@ std::uint64_t HeapProfile::sample_count(Moment moment) const {
   return count;
 }
 
-HeapProfile profile_of(const Recording& recording) {
-  const MapsFile maps(recording.head.pid, recording.maps);
-  Symbols symbols(maps.path());
-  Builder builder;
-  std::map<std::uint64_t, std::vector<std::uint32_t>> known;
-  for (const SampledBlock& sample : recording.samples) {
-    const auto [frames, is_new] = known.try_emplace(sample.stack);
-    if (const auto stack = recording.stacks.find(sample.stack); is_new && stack != recording.stacks.end())
-      frames->second = builder.places_of(named(symbols, stack->second));
-    const double blocks = profile::blocks_behind(sample.size, sample.mean);
-    const double bytes = blocks * static_cast<double>(sample.bytes);
-    Builder::Row& row = builder.row(frames->second);
-    for (const Moment moment : kMoments) {
-      if (!sample.was_in_use[static_cast<std::size_t>(moment)]) continue;
-      row.values[blocks_of(moment)] += blocks;
-      row.values[bytes_of(moment)] += bytes;
-      ++row.samples[static_cast<std::size_t>(moment)];
-      row.variances[static_cast<std::size_t>(moment)] += (1 - 1 / blocks) * bytes * bytes;
-    }
-  }
-  HeapProfile profile = recording.head;
-  std::move(builder).finish(profile);
-  return profile;
-}
-
 HeapProfile profile_of_recording(std::string_view text, const std::string& name) {
   const Recording recording = recording_of(text, name);
-  if (recording.maps.empty())
+  if (recording.said.maps.empty())
     fmt::print(
         stderr,
         "freehold: {}: the process could not read its memory map (no /proc, or no descriptor left): nothing has a name\n",
         printable(name));
-  return profile_of(recording);
+  return profile_of(recording.pid, recording.said);
 }
 
 HeapProfile read_profile(const fs::path& file) {
@@ -403,19 +417,7 @@ HeapProfile snapshot_of(pid_t pid) {
   constexpr LiveSubject kSubject{"heap profile", profile::kLiveProfileVersion};
   if (answer.refusal != freehold::live::LiveRefusal::kNone)
     throw Failure(kExitRefused, why_refused(answer.refusal, pid, kSubject, answer.version));
-  const freehold::live::LiveHeapProfile& from = answer.profile;
-  Recording recording;
-  recording.head.program = from.program;
-  recording.head.pid = static_cast<std::uint64_t>(pid);
-  recording.head.mean = from.mean;
-  recording.head.sampled = from.sampled;
-  recording.head.lost = from.lost;
-  recording.head.stacks.time_ns = from.time_ns;
-  recording.maps = from.maps;
-  for (const auto& [number, addresses] : from.stacks) recording.stacks.emplace(number, addresses);
-  for (const freehold::live::LiveSampledBlock& block : from.blocks)
-    recording.samples.push_back({{block.is_in_use, block.was_at_peak}, block.bytes, block.size, block.mean, block.stack});
-  return profile_of(recording);
+  return profile_of(static_cast<std::uint64_t>(pid), answer.profile);
 }
 
 }  // namespace freehold::cli::heap

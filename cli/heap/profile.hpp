@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
@@ -39,19 +38,6 @@ struct HeapProfile {
   [[nodiscard]] std::uint64_t sample_count(Moment moment) const;
 };
 
-// What a process says of its profile: addresses, and the map that names are found by.
-struct SampledBlock {
-  std::array<bool, 2> was_in_use{};  // by moment
-  std::uint64_t bytes = 0, size = 0, mean = 0, stack = 0;
-};
-struct Recording {
-  HeapProfile head;  // without stacks
-  std::map<std::uint64_t, std::vector<std::uint64_t>> stacks;
-  std::vector<SampledBlock> samples;
-  std::string maps;  // as in /proc
-};
-// Without names if the files that it ran are not there. Throws Failure if there is no room for a copy of its map.
-[[nodiscard]] HeapProfile profile_of(const Recording& recording);
 // Of a process that runs, which does not notice. Throws Failure(kExitRefused), with one line and the way out.
 [[nodiscard]] HeapProfile snapshot_of(pid_t pid);
 

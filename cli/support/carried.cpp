@@ -16,6 +16,7 @@
 
 #include "cli/support/failure.hpp"
 #include "cli/support/file_descriptor.hpp"
+#include "cli/support/output_file.hpp"
 
 namespace freehold::cli {
 namespace {
@@ -98,15 +99,7 @@ void write_copy(int folder, const std::string& path, const CarriedFile& file) {
   const std::string part = fmt::format(".{}.{}.{:08x}", file.name, ::getpid(), std::random_device()());
   FileDescriptor copy(::openat(folder, part.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0500));
   if (!copy) throw failed(path, errno);
-  std::string_view rest = file.content;
-  int error = 0;
-  while (!rest.empty() && error == 0) {
-    const ssize_t length = ::write(copy.get(), rest.data(), rest.size());
-    if (length > 0)
-      rest.remove_prefix(static_cast<std::size_t>(length));
-    else if (errno != EINTR)
-      error = errno;
-  }
+  int error = write_all(copy.get(), file.content);
   if (copy.close() != 0 && error == 0) error = errno;
   if (error == 0 && ::renameat(folder, part.c_str(), folder, std::string(file.name).c_str()) != 0) error = errno;
   if (error == 0) return;

@@ -24,7 +24,7 @@ struct LiveSampledBlock {
   std::uint64_t bytes = 0;  // that the program asked for
   std::uint64_t size = 0;   // that stood for it when it was sampled
   std::uint64_t mean = 0;   // distance of samples then
-  std::uint32_t stack = 0;
+  std::uint64_t stack = 0;
   bool is_in_use = false, was_at_peak = false;
 };
 
@@ -35,7 +35,7 @@ struct LiveHeapProfile {
   std::uint64_t mean = 0;  // distance of samples; 0: off by now
   std::uint64_t sampled = 0, lost = 0;
   std::vector<LiveSampledBlock> blocks;
-  std::map<std::uint32_t, std::vector<std::uint64_t>>
+  std::map<std::uint64_t, std::vector<std::uint64_t>>
       stacks;  // addresses, the innermost call first; of those that are known
 };
 
