@@ -83,7 +83,7 @@ class ObjectPool {
   /// What is pointed to: T, or for an array, whose slots have all of it, its elements.
   using Element = std::remove_extent_t<T>;
 
-  // The deleter of a Handle.
+  /// The deleter of a Handle: ends the object and gives its slot back.
   using Release = PoolRelease<ObjectPool, Element>;
   /// Null, or the owner of one object: a std::unique_ptr of two pointers, which converts into PoolPtr<Base>. Must end before
   /// the pool does. T need not be complete yet where it is named: a node may have handles of its own kind.

@@ -54,7 +54,7 @@ class TrackedPool {
   };
 
  public:
-  // The deleter of a Handle.
+  /// The deleter of a Handle: ends the object and gives its slot back.
   using Release = PoolRelease<TrackedPool, T>;
   /// Null, or the owner of one object; converts into PoolPtr<Base>. Must end before the pool does, and before destroy_all().
   using Handle = std::unique_ptr<T, Release>;
