@@ -37,7 +37,10 @@ TEST(OperatorNew, EveryForm_MatchesEveryDelete) {
       16, [&](auto n) { return ::operator new(n, nothrow); }, [&](void* p, auto) { ::operator delete(p, nothrow); });
   expect_pair_works(
       16, [&](auto n) { return ::operator new[](n, nothrow); }, [&](void* p, auto) { ::operator delete[](p, nothrow); });
-  for (const std::size_t bytes : {std::size_t{8}, std::size_t{64}, std::size_t{4096}, 2 * kMiB}) {
+  expect_pair_works(16, [](auto n) { return ::operator new(n); }, [&](void* p, auto) { ::operator delete(p, nothrow); });
+  expect_pair_works(
+      16, [&](auto n) { return ::operator new[](n, nothrow); }, [](void* p, auto n) { ::operator delete[](p, n); });
+  for (const std::size_t bytes : {std::size_t{1}, std::size_t{8}, std::size_t{64}, std::size_t{4096}, 2 * kMiB}) {
     const std::align_val_t a{bytes};
     expect_pair_works(bytes, [=](auto n) { return ::operator new(n, a); }, [=](void* p, auto) { ::operator delete(p, a); });
     expect_pair_works(

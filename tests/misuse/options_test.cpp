@@ -145,7 +145,7 @@ TEST(CheckedOptions_WrongValue, OneLineThatNamesItAndTheDefaultStands) {
        {"FREEHOLD_CHECK_FAMILY", "FREEHOLD_CHECK_SIZES", "FREEHOLD_CHECK_CANARY", "FREEHOLD_CHECK_FILL",
         "FREEHOLD_CHECK_QUARANTINE", "FREEHOLD_CHECK_RANDOM", "FREEHOLD_CHECK_CONTENTS", "FREEHOLD_CHECK_LEAKS",
         "FREEHOLD_CHECK_STACKS", "FREEHOLD_CHECK_ABORT", "FREEHOLD_GUARD_RATE"}) {
-    const Outcome outcome = run_kind("legal_free_of_null", {{option, "wrong"}});
+    const Outcome outcome = run_kind("leak_of_nothing", {{option, "wrong"}});
     EXPECT_TRUE(outcome.ok()) << option << ": " << outcome.describe();
     EXPECT_EQ(lines_of(outcome.err).size(), 1u) << option << ": " << outcome.err;
     EXPECT_NE(outcome.err.find(option), std::string::npos) << outcome.err;

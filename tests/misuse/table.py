@@ -59,6 +59,9 @@ MORE_RUNS = 8
 RUNS_BY_CHANCE = 64  # of a kind that is caught in one run of four: none of 64 catches it once in a hundred million times
 # The modes in which a correct program must not be minded; the second half beside --runs.
 LEGAL_MODES = [{}, {"FREEHOLD_CHECK": "1"}, {"FREEHOLD_GUARD_RATE": "1"}, {"FREEHOLD_CHECK": "1", "FREEHOLD_GUARD_RATE": "3"}]
+# Of conformance.malloc_api: what takes seconds where each block has a page or a canary, and a total that the modes enlarge.
+NOT_IN_LEGAL_MODES = ("Malloc.Gigabytes*:Free.EverySize*:Calloc.LargeBlock*:Calloc.MemoryUsed*:Realloc.Between*:Realloc.ToZero*:Realloc.SystemRefuses*:"
+                      "Aligned.Every*:UsableSize.Above*:FreeSized.*:Mallinfo2.MemoryInUse*")
 MORE_LEGAL_MODES = [{"FREEHOLD_CHECK": "1", **more} for more in (
     {"FREEHOLD_CHECK_CONTENTS": "0"}, {"FREEHOLD_CHECK_CONTENTS": "none"}, {"FREEHOLD_CHECK_QUARANTINE": "0"}, {"FREEHOLD_CHECK_RANDOM": "0"},
     {"FREEHOLD_CHECK_FILL": "0"}, {"FREEHOLD_CHECK_CANARY": "0"}, {"FREEHOLD_CHECK_STACKS": "8"}, {"FREEHOLD_CHECK_ABORT": "0"},
@@ -202,10 +205,12 @@ def legal_runs(programs, thorough):
     """(what is run, its command, environment) of all correct programs in all modes."""
     listed = subprocess_lines([str(programs / "misuse_malloc_program"), "--list"])
     commands = [(programs / "misuse_malloc_program", [name]) for name in listed if name.startswith("legal")]
-    commands += [(program, []) for program in sorted(programs.glob("misuse_legal_*_program"))]
-    for program, argument in commands:
+    commands += [(programs.parent / "linking" / f"linking_replaced_{form}_preloaded", []) for form in ("new", "array_new")]
+    conformance = programs.parent / "conformance" / "conformance_malloc_api", [f"--gtest_filter=-{NOT_IN_LEGAL_MODES}"]
+    for program, argument in [*commands, conformance]:
         for environment in LEGAL_MODES + (MORE_LEGAL_MODES if thorough else []):
-            yield program, argument, environment
+            if environment or program != conformance[0]:  # which ctest runs without
+                yield program, argument, environment
 
 
 def subprocess_lines(command):
