@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// operator new and delete: every form, and new handlers.
+// operator new and delete: every form. New handlers are tests/linking/new_program.cpp's, against every C++ runtime.
 #include <new>
 
 #include "tests/conformance/malloc_api.hpp"
@@ -83,56 +83,6 @@ TEST(OperatorNew, ImpossibleAlignedSize_BadAlloc) {
     EXPECT_EQ(opaque(::operator new(opaque(n), std::align_val_t{64}, std::nothrow)), nullptr);
     EXPECT_EQ(opaque(::operator new[](opaque(n), std::align_val_t{64}, std::nothrow)), nullptr);
   }
-}
-
-int g_handler_calls = 0;
-
-// Restores the handler whatever happens.
-class WithNewHandler {
- public:
-  explicit WithNewHandler(std::new_handler handler) : former_(std::set_new_handler(handler)) { g_handler_calls = 0; }
-  ~WithNewHandler() { std::set_new_handler(former_); }
-
- private:
-  std::new_handler former_;
-};
-
-TEST(NewHandler, GivesUpAtTheThirdCall_BadAlloc) {
-  const WithNewHandler with([] {
-    if (++g_handler_calls == 3) std::set_new_handler(nullptr);
-  });
-  EXPECT_THROW(opaque(::operator new(opaque(kImpossible[3]))), std::bad_alloc);
-  EXPECT_EQ(g_handler_calls, 3);
-}
-
-TEST(NewHandler, NothrowForm_CallsItToo) {
-  const WithNewHandler with([] {
-    if (++g_handler_calls == 2) std::set_new_handler(nullptr);
-  });
-  EXPECT_EQ(opaque(::operator new(opaque(kImpossible[3]), std::align_val_t{64}, std::nothrow)), nullptr);
-  EXPECT_EQ(g_handler_calls, 2);
-}
-
-TEST(NewHandler, ThrowsBadAlloc_ReachesTheCaller) {
-  const WithNewHandler with([] {
-    ++g_handler_calls;
-    throw std::bad_alloc();
-  });
-  EXPECT_THROW(opaque(::operator new(opaque(kImpossible[3]))), std::bad_alloc);
-  EXPECT_THROW(opaque(::operator new[](opaque(kImpossible[3]), std::align_val_t{64})), std::bad_alloc);
-  EXPECT_EQ(g_handler_calls, 2);
-}
-
-// [new.delete.single]: the nothrow form calls the other one and returns null if that throws.
-TEST(NewHandler, ThrowsBadAllocUnderNothrow_Null) {
-  const WithNewHandler with([] {
-    ++g_handler_calls;
-    throw std::bad_alloc();
-  });
-  EXPECT_EQ(opaque(::operator new(opaque(kImpossible[3]), std::nothrow)), nullptr);
-  EXPECT_EQ(opaque(::operator new[](opaque(kImpossible[3]), std::nothrow)), nullptr);
-  EXPECT_EQ(opaque(::operator new(opaque(kImpossible[3]), std::align_val_t{64}, std::nothrow)), nullptr);
-  EXPECT_EQ(g_handler_calls, 3);
 }
 
 }  // namespace

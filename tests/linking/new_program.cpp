@@ -4,7 +4,6 @@
 #include <sys/resource.h>
 
 #include <cstddef>
-#include <cstdint>
 #include <initializer_list>
 #include <new>
 
@@ -104,26 +103,6 @@ void with_a_handler_that_helps() {
   std::set_new_handler(nullptr);
 }
 
-void pairs() {
-  for (const std::size_t n : {std::size_t{0}, std::size_t{1}, std::size_t{24}, std::size_t{5000}, std::size_t{1} << 20}) {
-    for (int i = 0; i < 100; ++i) {
-      ::operator delete(::operator new(n));
-      ::operator delete(::operator new(n), n);
-      ::operator delete[](::operator new[](n));
-      ::operator delete[](::operator new[](n), n);
-      ::operator delete(::operator new(n, std::nothrow), std::nothrow);
-      ::operator delete[](::operator new[](n, std::nothrow), std::nothrow);
-      void* const aligned = ::operator new(n, kAlignment);
-      CHECK(reinterpret_cast<std::uintptr_t>(aligned) % static_cast<std::size_t>(kAlignment) == 0);
-      ::operator delete(aligned, n, kAlignment);
-      ::operator delete[](::operator new[](n, kAlignment), kAlignment);
-    }
-  }
-  ::operator delete(nullptr);
-  ::operator delete(nullptr, std::size_t{8});
-  ::operator delete[](nullptr, std::size_t{8});
-}
-
 }  // namespace
 
 int main() {
@@ -132,5 +111,4 @@ int main() {
   with_a_handler_that_gives_up();
   with_a_handler_that_throws();
   with_a_handler_that_helps();
-  pairs();
 }
