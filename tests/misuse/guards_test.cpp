@@ -10,8 +10,8 @@
 namespace freehold::test {
 namespace {
 
-Outcome run_guarded(const std::string& kind, const std::string& rate = "1") {
-  Command command{{FREEHOLD_GUARDS_PROGRAM, kind}};
+Outcome run_guarded(const std::string& kind, const std::string& rate = "1", const char* program = FREEHOLD_GUARDS_PROGRAM) {
+  Command command{{program, kind}};
   command.environment = {{"LD_PRELOAD", FREEHOLD_LIBRARY}, {"FREEHOLD_GUARD_RATE", rate}};
   command.timeout_seconds = 60;
   return run(command);
@@ -24,13 +24,14 @@ struct Case {
   int signal;
   const char* line;    // what is printed before the address; alternatives as in a regular expression
   const char* traces;  // who did what, in this order
+  const char* program = FREEHOLD_MISUSE_PROGRAM;
 };
 void PrintTo(const Case& c, std::ostream* out) { *out << c.kind; }
 class GuardedMisuse : public ::testing::TestWithParam<Case> {};
 
 TEST_P(GuardedMisuse, Seen_OneLineTheBlockAndItsStacks) {
   const Case& c = GetParam();
-  const Outcome outcome = run_guarded(c.kind);
+  const Outcome outcome = run_guarded(c.kind, "1", c.program);
   EXPECT_FALSE(outcome.timed_out);
   EXPECT_TRUE(c.signal == 0 || outcome.signal == c.signal) << outcome.describe();
   EXPECT_TRUE(outcome.signal == SIGSEGV || outcome.signal == SIGABRT) << outcome.describe();
@@ -48,7 +49,7 @@ TEST_P(GuardedMisuse, Seen_OneLineTheBlockAndItsStacks) {
     expected += "freehold:   (?:" + deed + ") by thread \\d+:\\n" + stack;
   }
   EXPECT_TRUE(has(outcome.err, expected + kEnd)) << outcome.err;
-  EXPECT_TRUE(has(outcome.err, "#\\d+ 0x[0-9a-f]+ /[^\\n]*misuse_guards_program\\+0x")) << outcome.err;
+  EXPECT_TRUE(has(outcome.err, "#\\d+ 0x[0-9a-f]+ /[^\\n]*misuse_(?:guards|malloc)_program\\+0x")) << outcome.err;
 }
 
 constexpr const char* kFreed = "use of a freed block";
@@ -63,29 +64,31 @@ constexpr int kEither = 0;
 
 INSTANTIATE_TEST_SUITE_P(
     All, GuardedMisuse,
-    ::testing::Values(Case{"write_after_free", SIGSEGV, kFreed, "allocated,freed,written"},
-                      Case{"read_after_free", SIGSEGV, kFreed, "allocated,freed,read"},
-                      Case{"use_after_free_by_another_thread", SIGSEGV, kFreed, "allocated,freed,written"},
-                      Case{"use_after_free_long_after", SIGSEGV, kFreed, "allocated,freed,written"},
-                      Case{"use_after_realloc", SIGSEGV, kFreed, "allocated,freed,written"},
-                      Case{"use_after_delete", SIGSEGV, kFreed, "allocated,freed,written"},
-                      Case{"use_after_free_in_a_child", SIGSEGV, kFreed, "allocated,freed,written"},
-                      Case{"use_after_free_on_a_small_signal_stack", SIGSEGV, kFreed, "allocated,freed,written"},
-                      Case{"write_behind_a_page", SIGSEGV, kBehind, "allocated,written"},
-                      Case{"read_before_a_page", SIGSEGV, kBefore, "allocated,read"},
-                      Case{"overflow_by_one", kEither, kSomehowBehind, "allocated,written|freed"},
-                      Case{"overflow_in_the_alignment", SIGABRT, "write behind the end of a block", "allocated,freed"},
-                      Case{"overflow_by_many", SIGSEGV, kBehind, "allocated,written"},
-                      Case{"overflow_after_a_smaller_realloc", kEither, kSomehowBehind, "allocated,written|freed"},
-                      Case{"underflow_by_one", kEither, kSomehowBefore, "allocated,written|freed"},
-                      Case{"overflow_of_an_aligned_block", kEither, kSomehowBehind, "allocated,written|freed"},
-                      Case{"double_free", SIGABRT, kDouble, "allocated,freed,freed again"},
-                      Case{"double_free_by_another_thread", SIGABRT, kDouble, "allocated,freed,freed again"},
-                      Case{"interior_free", SIGABRT, kInterior, "allocated,freed"},
-                      Case{"odd_free", SIGABRT, kInterior, "allocated,freed"},
-                      Case{"realloc_of_freed", SIGABRT, kDouble, "allocated,freed,used"},
-                      Case{"realloc_inside", SIGABRT, kInterior, "allocated,used"},
-                      Case{"size_of_freed", SIGABRT, kDouble, "allocated,freed,used"}),
+    ::testing::Values(
+        Case{"write_after_free_small_seen_at_exit", SIGSEGV, kFreed, "allocated,freed,written"},
+        Case{"read_after_free_small", SIGSEGV, kFreed, "allocated,freed,read"},
+        Case{"write_after_free_by_another_thread", SIGSEGV, kFreed, "allocated,freed,written"},
+        Case{"write_after_free_and_reuse", SIGSEGV, kFreed, "allocated,freed,written"},
+        Case{"write_after_realloc_moved", SIGSEGV, kFreed, "allocated,freed,written"},
+        Case{"write_after_delete", SIGSEGV, kFreed, "allocated,freed,written"},
+        Case{"use_after_free_in_a_child", SIGSEGV, kFreed, "allocated,freed,written", FREEHOLD_GUARDS_PROGRAM},
+        Case{"use_after_free_on_a_small_signal_stack", SIGSEGV, kFreed, "allocated,freed,written", FREEHOLD_GUARDS_PROGRAM},
+        Case{"write_behind_a_page", SIGSEGV, kBehind, "allocated,written", FREEHOLD_GUARDS_PROGRAM},
+        Case{"read_before_a_page", SIGSEGV, kBefore, "allocated,read", FREEHOLD_GUARDS_PROGRAM},
+        Case{"overflow_full_class_by_1", kEither, kSomehowBehind, "allocated,written|freed"},
+        Case{"overflow_small_by_1", SIGABRT, "write behind the end of a block", "allocated,freed"},
+        Case{"overflow_by_many", SIGSEGV, kBehind, "allocated,written", FREEHOLD_GUARDS_PROGRAM},
+        Case{"overflow_after_a_smaller_realloc", kEither, kSomehowBehind, "allocated,written|freed",
+             FREEHOLD_GUARDS_PROGRAM},
+        Case{"underflow_full_class_by_1", kEither, kSomehowBefore, "allocated,written|freed"},
+        Case{"overflow_of_an_aligned_block", kEither, kSomehowBehind, "allocated,written|freed", FREEHOLD_GUARDS_PROGRAM},
+        Case{"double_free_at_once", SIGABRT, kDouble, "allocated,freed,freed again"},
+        Case{"double_free_by_another_thread", SIGABRT, kDouble, "allocated,freed,freed again"},
+        Case{"free_inside_a_small_block", SIGABRT, kInterior, "allocated,freed"},
+        Case{"free_of_an_odd_address", SIGABRT, kInterior, "allocated,freed"},
+        Case{"double_free_by_realloc", SIGABRT, kDouble, "allocated,freed,used"},
+        Case{"realloc_inside_a_small_block", SIGABRT, kInterior, "allocated,used"},
+        Case{"size_of_freed", SIGABRT, kDouble, "allocated,freed,used", FREEHOLD_GUARDS_PROGRAM}),
     [](const auto& instance) { return instance.param.kind; });
 
 class GuardedControl : public ::testing::TestWithParam<const char*> {};
