@@ -118,7 +118,11 @@ void add_busy_cpus(const Diagnosis& diagnosis, Sentences& out) {
   const Setting& all = diagnosis.verdict.all;
   const auto busy = if_measured(busy_cpus, diagnosis.experiment.find(0, all));
   if (!busy) return;
-  out.push_back(fmt::format("Of {} that it may use it keeps {:.1f} busy.", counted(all.cpus, "CPU"), *busy));
+  const double waiting = diagnosis.experiment.code.team_waiting;
+  out.push_back(fmt::format(
+      "Of {} that it may use it keeps {:.1f} busy{}.", counted(all.cpus, "CPU"), *busy,
+      waiting < kWorthAWord ? ""
+                            : fmt::format(", {} of that with loops in which OpenMP's threads wait", percent_text(waiting))));
 }
 
 void add_threads_and_quota(const Diagnosis& diagnosis, Sentences& out) {

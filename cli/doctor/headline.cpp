@@ -222,6 +222,8 @@ std::string headline_of(const Diagnosis& diagnosis) {
     case Cause::kCpuQuota: return quota(diagnosis.experiment);
     case Cause::kSerial:
       if (waits_for_interpreter(diagnosis)) return std::string(kInterpreterLock);
+      if (diagnosis.experiment.code.team_waiting >= kManyWaits)
+        return "Not the allocator: OpenMP's threads wait for work, because too little of the program runs at the same time.";
       return "Not the allocator: CPUs idle, because too little of the program runs at the same time.";
     case Cause::kMixed: return mixed(verdict);
     case Cause::kUndecided: return undecided(diagnosis);

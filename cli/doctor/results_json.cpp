@@ -151,8 +151,8 @@ ordered_json code_json(const Diagnosis& diagnosis) {
   const freehold::doctor::CodeGrowth& code = diagnosis.experiment.code;
   if (!code.known) return nullptr;
   const auto place = [](const auto& frame) { return frame ? ordered_json(frame->text()) : ordered_json(nullptr); };
-  ordered_json json = FREEHOLD_JSON_OF(code, work_grows, same, grown, spinning, locking, private_locking, contended, slowed,
-                                       allocator, in_malloc, lock_sleepers, lock_sleeps);
+  ordered_json json = FREEHOLD_JSON_OF(code, work_grows, same, grown, spinning, team_waiting, locking, private_locking,
+                                       contended, slowed, allocator, in_malloc, lock_sleepers, lock_sleeps);
   if (!code.work_known) json["work_grows"] = nullptr;
   json["spins_at"] = place(diagnosis.spins_at);
   json["contended_at"] = place(diagnosis.contended_at);

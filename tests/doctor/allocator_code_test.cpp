@@ -19,6 +19,9 @@
 #include "freehold/doctor/run/sampler.hpp"
 #include "freehold/live/process.hpp"
 
+// If it is linked with OpenMP, this process has a lock of it.
+extern "C" [[gnu::weak]] void omp_set_lock(void*);
+
 // Begins like one of tcmalloc's, and is none.
 extern "C" [[gnu::noinline]] int tc_unrelated(int n) { return n + 1; }
 
@@ -57,6 +60,17 @@ TEST(AllocatorCode, LibrariesOfAllocators_AreMalloc) {
     EXPECT_EQ(code.kind_of(0x1fff0), CodeKind::kMalloc) << name;
     EXPECT_EQ(code.kind_of(0x20000), CodeKind::kOther) << name;
   }
+}
+
+// A program that calls OpenMP's locks, as this one does, may wait for them.
+TEST(AllocatorCode, RuntimeOfOpenMp_TeamButBesideLocks) {
+  const std::string file = "/usr/lib/x86_64-linux-gnu/libgomp.so.1";
+  if (!std::filesystem::exists(file)) GTEST_SKIP() << file << " is not there";
+  std::vector<live::CodeMapping> mappings{{.begin = 0x10000, .end = 0x20000, .offset = 0x1000, .file = file}};
+  EXPECT_EQ(AllocatorCode(mappings, "").kind_of(0x10004), CodeKind::kTeam);
+  mappings.push_back({.begin = 0x30000, .end = 0x40000, .offset = 0x1000, .file = "/proc/self/exe"});
+  EXPECT_EQ(AllocatorCode(mappings, "").kind_of(0x10004), CodeKind::kOther);
+  if (&omp_set_lock != nullptr) omp_set_lock(nullptr);
 }
 
 // The kinds of a program's functions whose mangled name begins like this.

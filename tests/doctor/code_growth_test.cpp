@@ -70,6 +70,13 @@ TEST(CodeGrowth, ASpinLock_SharedWorkAndSpinning) {
   EXPECT_EQ(growth.hottest_spin, 0x1040U);
 }
 
+// OpenMP's threads spin until one of them has done what they wait for: no lock of the program's.
+TEST(CodeGrowth, ATeamWaits_NoLock) {
+  const CodeGrowth growth = Made().at(0, 800, 810).at(64, 0, 500, Instruction::kPause, CodeOrigin::kTeam).growth();
+  EXPECT_NEAR(growth.team_waiting, 0.38, 0.02);
+  EXPECT_EQ(growth.spinning, 0);
+}
+
 TEST(CodeGrowth, AnAtomicCounter_Contended) {
   const CodeGrowth growth = Made().at(0, 300, 310).at(64, 200, 900, Instruction::kAtomic).growth();
   EXPECT_FALSE(growth.work_grows);

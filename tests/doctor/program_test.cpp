@@ -337,7 +337,7 @@ TEST(Program, DescriptorsOfTheDoctor_AreNotPassedOn) {
   EXPECT_EQ(failure_of(run_shell("for fd in" + absent + "; do [ ! -e /proc/self/fd/$fd ] || exit 9; done"), 20), "");
 }
 
-// Which holds more the later it starts a program: it has read recordings by then.
+// The doctor holds more the later it starts a program: it has read recordings by then.
 TEST(Program, DoctorHoldsMemory_ProgramsPeakIsItsOwn) {
   constexpr std::size_t kHeld = 64 << 20;
   const std::vector<char> held(kHeld, 1);

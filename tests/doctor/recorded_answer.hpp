@@ -121,6 +121,7 @@ class RecordedAnswer {
     read(from, "same", code.same);
     read(from, "grown", code.grown);
     read(from, "spinning", code.spinning);
+    read(from, "team_waiting", code.team_waiting);
     read(from, "locking", code.locking);
     read(from, "private_locking", code.private_locking);
     read(from, "contended", code.contended);

@@ -174,6 +174,16 @@ TEST(Verdict, MoreThanMemoryCanCost_OwnSharingWithoutCopies) {
   EXPECT_EQ(with(1.2, true), "undecided");
 }
 
+// OpenMP's threads spin while one of them works, which counts as idle.
+TEST(Verdict, ATeamWaitsForWork_Serial) {
+  Made made = Made().takes(0, 1, 0.6).treated(1, 0.6).copies(1);
+  made.experiment_.code.known = true;
+  made.experiment_.code.team_waiting = 0.58;
+  EXPECT_EQ(found(made.verdict()), "serial");
+  std::swap(made.experiment_.code.team_waiting, made.experiment_.code.spinning);
+  EXPECT_EQ(found(made.verdict()), "own-lock");
+}
+
 TEST(Verdict, CpusAreBusyForNothing_OwnSharing) {
   EXPECT_EQ(found(Made().takes(0, 1, 0.9).treated(1, 0.9).copies(1).verdict()), "own-sharing");
 }

@@ -44,6 +44,10 @@ constexpr std::array<std::string_view, 22> kOwn{"je_*",
                                                 "_efree*",
                                                 "_ZN8freehold5alloc*"};
 
+constexpr std::array<std::string_view, 3> kTeams{"libgomp.so", "libomp.so", "libiomp5.so"};
+constexpr std::array<std::string_view, 6> kTeamLocks{"GOMP_critical_",    "GOMP_atomic_",    "omp_set_lock",
+                                                     "omp_set_nest_lock", "__kmpc_critical", "__kmpc_set_"};
+
 bool is_one_of(std::string_view name, const auto& names) {
   return std::ranges::any_of(names, [name](std::string_view pattern) {
     return pattern.ends_with('*') ? name.starts_with(pattern.substr(0, pattern.size() - 1)) : name == pattern;
@@ -75,6 +79,7 @@ std::string_view name_of(CodeKind kind) noexcept {
     case CodeKind::kMemoryCall: return "memory-call";
     case CodeKind::kMallocLock: return "malloc-lock";
     case CodeKind::kLock: return "lock";
+    case CodeKind::kTeam: return "team";
     case CodeKind::kWait: return "wait";
   }
   __builtin_unreachable();
@@ -82,6 +87,7 @@ std::string_view name_of(CodeKind kind) noexcept {
 
 AllocatorCode::AllocatorCode(const std::vector<live::CodeMapping>& mappings, const std::string& root) {
   for (const std::string& file : live::files_of(mappings)) add_file(file, root + file, mappings);
+  if (has_team_locks_) std::erase_if(ranges_, [](const Range& range) { return range.kind == CodeKind::kTeam; });
   std::ranges::sort(ranges_, {}, &Range::begin);
 }
 
@@ -89,6 +95,17 @@ void AllocatorCode::add_file(const std::string& file, const std::string& path,
                              const std::vector<live::CodeMapping>& mappings) {
   const auto elf = ElfFile::open(path);
   if (!elf || is_linker(file)) return;
+  const auto add_whole = [&](CodeKind kind) {
+    for (const live::CodeMapping& mapping : mappings)
+      if (mapping.file == file) ranges_.push_back({mapping.begin, mapping.end, kind});
+  };
+  const std::string_view name = std::string_view(file).substr(file.rfind('/') + 1);
+  if (std::ranges::any_of(kTeams, [&](std::string_view team) { return name.starts_with(team); }))
+    return add_whole(CodeKind::kTeam);
+  const std::string_view names = elf->section(".dynstr");  // of what it calls, too
+  has_team_locks_ = has_team_locks_ || std::ranges::any_of(kTeamLocks, [&](std::string_view lock) {
+                      return names.find(lock) != std::string_view::npos;
+                    });
   std::vector<ElfSymbol> functions;
   bool exports_malloc = false, is_tbbs = false;
   elf->each_symbol([&](const ElfSymbol& symbol) {
@@ -111,9 +128,7 @@ void AllocatorCode::add_file(const std::string& file, const std::string& path,
   }
   if ((exports_malloc || is_tbbs) && !elf->is_program()) {
     // A library that is there for its malloc: all of its code is.
-    for (const live::CodeMapping& mapping : mappings) {
-      if (mapping.file == file) ranges_.push_back({mapping.begin, mapping.end, CodeKind::kMalloc});
-    }
+    add_whole(CodeKind::kMalloc);
     if (exports_malloc) malloc_file_ = file;
     return;
   }

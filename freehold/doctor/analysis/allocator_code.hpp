@@ -19,6 +19,7 @@ enum class CodeKind : std::uint8_t {
   kMemoryCall,    // mmap, munmap, madvise, brk: memory from the kernel and back
   kMallocLock,    // the wait for a lock that the C library has for itself: nearly always malloc's
   kLock,          // the C library's calls that take and release a program's locks
+  kTeam,          // OpenMP's runtime, in a process without OpenMP's locks: its threads spin there until they have work
   kWait,          // the C library's calls that no single holder answers: readers' locks, semaphores, conditions, barriers
 };
 [[nodiscard]] std::string_view name_of(CodeKind kind) noexcept;
@@ -41,6 +42,7 @@ class AllocatorCode {
   void add(const std::vector<live::CodeMapping>& mappings, const std::string& file, std::uint64_t offset,
            std::uint64_t bytes, CodeKind kind);
 
+  bool has_team_locks_ = false;
   std::vector<Range> ranges_;  // ascending; the first that holds an address is meant
   std::string malloc_file_;
 };

@@ -104,7 +104,7 @@ class OnBusyMachine {
   [[nodiscard]] double least_idle() const {
     double least = 1;
     for (const Trial& trial : of_.all->trials) least = std::min(least, idle_share(trial));
-    return least;
+    return least + spun_share(of_.experiment, *of_.all);
   }
   [[nodiscard]] double idle_share(const Trial& trial) const {
     return std::max(0.0, 1 - (trial.cpu_s() + trial.taken_s) / (trial.wall_s * of_.all->setting.width()));

@@ -171,11 +171,12 @@ bool Causes::is_kernel_time(const Cell& best) const {
 Cause Causes::own_cause(const Verdict& verdict) const {
   const Cell* const best = of_.cell(of_.best_allocator, of_.all->setting);
   const Cell& rest = best != nullptr ? *best : *of_.all;
+  const double spun = spun_share(of_.experiment, *of_.all);
   const auto idle = [&](double taken_counts) {
-    return median_of(rest, [&](const Trial& trial) {
-      const double used = trial.cpu_s() + taken_counts * trial.taken_s;
-      return std::max(0.0, 1 - used / (trial.wall_s * of_.all->setting.width()));
-    });
+    return spun + median_of(rest, [&](const Trial& trial) {
+             const double used = trial.cpu_s() + taken_counts * trial.taken_s;
+             return std::max(0.0, 1 - used / (trial.wall_s * of_.all->setting.width()));
+           });
   };
   const double lost = verdict.lost.value;
   if (lock_time() >= kLockWaits * std::min(lost, 0.5)) return Cause::kOwnLock;

@@ -155,7 +155,7 @@ CodeGrowth growth_between(const CodeSamples& alone, const CodeSamples& all, doub
   growth.work_known = growth.same + growth.grown >= kTells && !is_ambiguous(growth.same, growth.grown);
   growth.work_grows = growth.work_known && growth.grown > growth.same;
   const double work = growth.work_grows || !growth.work_known ? factor : 1;
-  Excess allocator, private_locking, spinning, locking, contended, slowed;
+  Excess allocator, private_locking, spinning, locking, contended, slowed, team_waiting;
   for (const auto& [place, times] : merged) {
     if (times.origin >= CodeOrigin::kPrivateLock) growth.in_malloc += times.all / whole;
     const double expected = work * times.alone, more = times.all - expected;
@@ -164,7 +164,7 @@ CodeGrowth growth_between(const CodeSamples& alone, const CodeSamples& all, doub
       allocator.add(more, times.address);
       if (times.origin == CodeOrigin::kPrivateLock) private_locking.add(more, times.address);
     } else if (times.instruction == Instruction::kPause)
-      spinning.add(more, times.address);
+      (times.origin == CodeOrigin::kTeam ? team_waiting : spinning).add(more, times.address);
     else if (times.origin == CodeOrigin::kLock ||
              (times.origin == CodeOrigin::kRuntime && times.instruction == Instruction::kAtomic))
       locking.add(more, times.address);
@@ -177,6 +177,7 @@ CodeGrowth growth_between(const CodeSamples& alone, const CodeSamples& all, doub
   }
   growth.allocator = allocator.seconds / whole;
   growth.in_malloc_error = std::sqrt(growth.in_malloc * (1 - growth.in_malloc) / static_cast<double>(all.samples));
+  growth.team_waiting = team_waiting.seconds / whole;
   growth.spinning = spinning.seconds / whole;
   growth.private_locking = private_locking.seconds / whole;
   growth.locking = locking.seconds / whole;

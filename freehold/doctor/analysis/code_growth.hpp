@@ -36,6 +36,7 @@ struct CodePlace {
 // Whose code an instruction belongs to.
 enum class CodeOrigin : std::uint8_t {
   kProgram,
+  kTeam,         // OpenMP's runtime: its threads spin until there is work for them, or until all are there
   kRuntimeWait,  // the C library's calls that several threads may pass at once: what they wait for is recorded
   kRuntime,      // other code of the C library: its atomic operations take locks; it yields and pauses for its caller
   kLock,         // where it takes and releases a program's locks, the reading of their lines included
@@ -69,6 +70,7 @@ struct CodeGrowth {
   double same = 0;             // at instructions that take as much with few
   double grown = 0;            // at those that take more in proportion to the threads
   double spinning = 0;         // beyond the work: in loops that pause or yield
+  double team_waiting = 0;     // the same, where OpenMP's threads wait for work and for each other: no lock of the program's
   double locking = 0;          // beyond the work: where the C library takes locks, its own and the program's
   double private_locking = 0;  // beyond the work: where it waits for its own, malloc's among them
   double contended = 0;        // beyond the work: at the program's own atomic operations

@@ -143,7 +143,8 @@ class Check {
   // CPUs that are said to idle, though the program never left one idle; and the other way round.
   [[nodiscard]] bool says_idle_and_is_busy() const {
     const double capacity = median_of(*all_, &Trial::wall_s) * verdict_.all.width();
-    return is_whole(Cause::kSerial) && !any_helps() && cpu_seconds(*all_) >= kAllBusy * capacity;
+    return is_whole(Cause::kSerial) && !any_helps() &&
+           cpu_seconds(*all_) >= (kAllBusy + spun_share(experiment_, *all_)) * capacity;
   }
   [[nodiscard]] bool says_busy_and_did_no_more() const {
     const double alone = cpu_seconds(*alone_) * growth_of_work(experiment_, *all_);

@@ -38,6 +38,9 @@ double idle_share(const Cell& cell) {
     return std::max(0.0, 1 - (trial.cpu_s() + trial.taken_s) / (trial.wall_s * cell.setting.width()));
   });
 }
+double spun_share(const Experiment& experiment, const Cell& all) {
+  return experiment.code.team_waiting * std::min(1.0, busy_cpus(all) / all.setting.width());
+}
 double system_share(const Cell& cell) {
   return median_of(cell, [](const Trial& trial) { return trial.cpu_s() > 0 ? trial.system_s / trial.cpu_s() : 0; });
 }

@@ -34,6 +34,8 @@ inline constexpr double kAsManyFaults = 0.8;  // of them with another allocator:
 // CPUs that its threads had or were ready for, on the average.
 [[nodiscard]] double wanted_cpus(const Cell& cell);
 // The share of the CPUs' time that no thread was ready for.
+// The share of all CPUs' time in which OpenMP's threads spun because there was no work for them: it counts as idle.
+[[nodiscard]] double spun_share(const Experiment& experiment, const Cell& all);
 [[nodiscard]] double idle_share(const Cell& cell);
 // Share of the CPU time that is the kernel's.
 [[nodiscard]] double system_share(const Cell& cell);

@@ -28,6 +28,7 @@ Instruction instruction_at(const std::string& file, std::uint64_t offset) {
 CodeOrigin origin_of(CodeKind kind, const std::string& file) {
   if (kind == CodeKind::kMalloc || kind == CodeKind::kOwnAllocator) return CodeOrigin::kAllocator;
   if (kind == CodeKind::kMallocLock) return CodeOrigin::kPrivateLock;
+  if (kind == CodeKind::kTeam) return CodeOrigin::kTeam;
   const std::string name = file.substr(file.rfind('/') + 1);
   const auto is_part = [&name](const char* library) { return name.starts_with(library); };
   if (std::ranges::none_of(kRuntimes, is_part)) return CodeOrigin::kProgram;

@@ -33,7 +33,7 @@ class Watch {
   // Share of the looks in which a thread was ready to run, or ran; none: there were too few.
   [[nodiscard]] std::optional<double> ready_share() const;
   [[nodiscard]] unsigned most_threads() const noexcept { return most_threads_; }
-  // Of the greatest process, as far as was seen: what it took after the last look at it is missing.
+  // The peak of the greatest process, as far as it was seen: what it took after the last look at it is missing.
   [[nodiscard]] std::uint64_t peak_rss_bytes() const noexcept { return peak_rss_bytes_; }
   // Files that were mapped as code.
   [[nodiscard]] const std::set<std::string>& files() const noexcept { return files_; }
