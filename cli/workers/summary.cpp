@@ -48,7 +48,7 @@ std::string summary_of(const Results& results) {
   text += fmt::format("; {} workers started", workers.started);
   std::string separator = ", ended: ";
   for_each_end(results, [&](const char* why, std::uint64_t count) {
-    text += fmt::format("{}{} {}", separator, why, count);
+    text += fmt::format("{}{} {}", separator, count, why);
     separator = ", ";
   });
   if (workers.handed_on > 0) text += fmt::format("; {} tasks of dead workers handed on", workers.handed_on);

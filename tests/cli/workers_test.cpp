@@ -65,6 +65,7 @@ TEST(Workers, FailingTasks_NamedWithTheirReasonsAndTheRestAnswered) {
         "task 7: it took longer than 200 ms, 2 times", "task 9: it is longer than --max-input 256"})
     EXPECT_TRUE(contains(ended.err, std::string("freehold: ") + line)) << line << '\n' << ended.err;
   EXPECT_TRUE(contains(ended.err, "to standard output\n")) << ended.err;
+  EXPECT_TRUE(contains(ended.err, " workers started, ended: 2 signal, ")) << ended.err;
   const json results = json::parse(content_of(folder / "r.json"));
   EXPECT_EQ(results.at("complete"), true);
   EXPECT_EQ(results.at("tasks").at("done"), 3);
