@@ -112,8 +112,8 @@ class Examination {
     Command command = command_of(settings(), request_.program, setting);
     command.sample_code = sample_code;
     command.before_others = precedence_.is_taken();
-    command.real_time = precedence_.is_taken() && cpu_count() > 1 && setting.copies == 1 &&
-                        experiment().quota_cpus == 0 && !settings().server.used();  // which would starve what uses it
+    command.real_time = precedence_.is_taken() && cpu_count() > 1 && setting.copies == 1 && experiment().quota_cpus == 0 &&
+                        !settings().server.used();  // which would starve what uses it
     auto copies = launch_options_of(settings(), variant, setting, cpus_);
     if (!recording.empty()) recordings_.prepare(recording, tools_.probe, copies.front());
     const Server& server = settings().server;
