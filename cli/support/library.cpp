@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -47,7 +48,9 @@ std::vector<fs::path> library_folders(const fs::path& prefix) {
 
 fs::path command_folder() {
   std::error_code error;
-  return fs::read_symlink("/proc/self/exe", error).parent_path();
+  fs::path file = fs::read_symlink("/proc/self/exe", error);
+  if (file.empty()) file = fs::canonical(reinterpret_cast<const char*>(::getauxval(AT_EXECFN)), error);  // no /proc
+  return file.parent_path();
 }
 
 bool is_readable_file(const fs::path& path) {

@@ -151,6 +151,20 @@ TEST(Run, LibraryThatDoesNotExist_Refused) {
   expect_refused(freehold({"run", "true"}, {{"FREEHOLD_LIBRARY", "/no/such/library.so"}}), "FREEHOLD_LIBRARY");
 }
 
+TEST(Run, WithoutProc_FindsTheLibraryBesideTheCommand) {
+  const Folder folder;
+  for (const char* part : {"bin", "lib"}) std::filesystem::create_directory(folder / part);
+  std::filesystem::copy_file(command_path(), folder / "bin/freehold");
+  std::filesystem::copy_file(built("libpreloadable.so"), folder / "lib/libfreehold.so");
+  const Ended ended = Process({"unshare", "--mount", "sh", "-c",
+                               "umount -l /proc || exit 77; cd \"$0\"/bin; "
+                               "exec ./freehold run -- sh -c 'echo \"$LD_PRELOAD\"'",
+                               folder.path()})
+                          .wait();
+  if (ended.exited_with(77) || ended.err.starts_with("unshare: ")) GTEST_SKIP() << ended.err;
+  EXPECT_EQ(ended.out, folder / "lib/libfreehold.so\n") << ended.err;
+}
+
 TEST(Run, ProgramWithoutStats_SaysSoAndWritesNull) {
   const Folder folder;
   const Ended ended = run({"--json", folder / "run.json", "sh", "-c", "exit 3"});
