@@ -12,6 +12,7 @@ using test::expect_whole;
 using test::FakeClock;
 using test::HeapErrors;
 using test::kSpan;
+using test::limited;
 using test::small_settings;
 using test::SmallConfig;
 using test::Stamped;
@@ -216,12 +217,6 @@ TEST(Core, Fork_AmidAThreadsLeaving_ChildLeavesItsCacheAlone) {
 
 // ---- the limit --------------------------------------------------------------------------------------------------------
 
-ArenaSettings limited(std::size_t bytes) {
-  ArenaSettings settings = small_settings(std::size_t{64} << 20);
-  settings.limit_bytes = bytes;
-  return settings;
-}
-
 TEST(Core, Limit_BlocksOfEveryKind_StayWithinItAndServeAgain) {
   constexpr std::size_t kLimit = std::size_t{16} << 20;
   Machine machine(limited(kLimit));
@@ -339,13 +334,21 @@ TEST(Core, Spike_AfterTheDelay_GoesBackByItself) {
   EXPECT_TRUE(machine->check_invariants());
 }
 
-// Threads with caches of their own and one without, blocks that wander and move, sizes of every kind, purges in between.
+// Threads with caches of their own and one without, blocks that wander, grow and move, sizes of every kind, of which a
+// working set is larger than the runs that threads may keep, and purges in between.
 TEST(Core, Threads_RandomBlocksWander_ContentsHoldAndNothingIsLost) {
-  Machine machine(small_settings(std::size_t{64} << 20), Machine::kBudget, 2);
+  Machine machine(small_settings(std::size_t{128} << 20), Machine::kBudget, 2);
   constexpr unsigned kThreads = 4, kShelf = 256;
   std::atomic<Stamped*> shelf[kShelf] = {};
-  std::atomic<bool> wrong{false};
+  std::atomic<bool> wrong{false}, stop{false};
   std::atomic<unsigned> moves{0};
+  std::thread purger([&] {
+    while (!stop) {
+      (void)machine->relief().purge_idle();
+      machine->relief().reclaim_all_runs(nullptr);
+      std::this_thread::yield();
+    }
+  });
   const auto work = [&](unsigned t) {
     std::mt19937 random(t);
     const auto life = [&](Thread& thread) {
@@ -354,10 +357,19 @@ TEST(Core, Threads_RandomBlocksWander_ContentsHoldAndNothingIsLost) {
         Stamped* fresh = nullptr;
         if (random() % 3 != 0) {
           const unsigned kind = random() % 100;
-          const std::size_t bytes = 1 + (kind < 80 ? random() % 1000 : (kind < 98 ? random() % 40'000 : random() % 400'000));
+          const std::size_t bytes =
+              1 + (kind < 70 ? random() % 1000 : (kind < 85 ? random() % 40'000 : random() % (10 * kSpan)));
           void* block =
               random() % 8 == 0 ? thread.allocate_aligned(std::size_t{1} << random() % 18, bytes) : thread.allocate(bytes);
           if (block != nullptr) fresh = new Stamped(block, bytes, random());
+          const std::size_t more = bytes + kSpan * (random() % 3);
+          if (void* const moved = bytes > Classes::kMaxBytes && fresh != nullptr ? thread.resize(block, more) : nullptr;
+              moved != nullptr) {
+            fresh->memory = static_cast<unsigned char*>(moved);
+            if (!fresh->intact()) wrong = true;
+            fresh->bytes = more;
+            fresh->write(bytes);
+          }
         }
         if (Stamped* old = place.exchange(fresh); old != nullptr) {
           if (!old->intact()) wrong = true;
@@ -373,9 +385,7 @@ TEST(Core, Threads_RandomBlocksWander_ContentsHoldAndNothingIsLost) {
           delete old;
         }
         if (step % 512 == 0) (void)machine->relief().trim();
-        if (step % 512 == 128) machine->relief().reclaim_all_runs(thread.cache());
         if (step % 512 == 256) (void)machine.stats();
-        if (step % 512 == 384) (void)machine->relief().purge_idle();
         if (step % 16 == 0) FakeClock::pass(5);
       }
     };
@@ -389,6 +399,8 @@ TEST(Core, Threads_RandomBlocksWander_ContentsHoldAndNothingIsLost) {
   std::vector<std::thread> threads;
   for (unsigned t = 0; t < kThreads; ++t) threads.emplace_back(work, t);
   for (auto& thread : threads) thread.join();
+  stop = true;
+  purger.join();
   EXPECT_FALSE(wrong);
   EXPECT_GT(moves, 0U);
   Thread last(machine);

@@ -12,9 +12,9 @@ using test::FakeClock;
 using test::kChunk;
 using test::kPagesPerSpan;
 using test::kSpan;
+using test::limited;
 using test::small_settings;
 using test::SmallConfig;
-using test::Stamped;
 using Machine = test::TestCore<>;
 using Thread = test::Thread<Machine>;
 
@@ -199,11 +199,6 @@ TEST(RunCache, OtherThreadsCannotBeFenced_TheyKeepWhatTheyHave) {
   EXPECT_TRUE(machine->check_invariants());
 }
 
-ArenaSettings limited(std::size_t bytes) {
-  ArenaSettings settings = small_settings(std::size_t{64} << 20);
-  settings.limit_bytes = bytes;
-  return settings;
-}
 TEST(RunCache, UnderALimit_FreedRunsAreNobodysLoss) {
   constexpr std::size_t kLimit = std::size_t{8} << 20;
   for (const bool later : {false, true}) {
@@ -268,67 +263,6 @@ TEST(RunCache, ChildOfAForkAmidAnEntry_ForgetsWhatWasClosed) {
   thread.free(block);
   EXPECT_GT(kept_by(thread).free, 0U);
   thread.leave();
-}
-
-// Threads with a working set larger than what they may keep, frees by others, resizes, reclaims and purges in between.
-TEST(RunCache, Threads_RunsWander_ContentsHoldAndNothingIsLost) {
-  Machine machine(small_settings(std::size_t{128} << 20), Machine::kBudget, 1);
-  constexpr unsigned kThreads = 4, kShelf = 64;
-  std::atomic<Stamped*> shelf[kShelf] = {};
-  std::atomic<bool> wrong{false}, stop{false};
-  std::thread purger([&] {
-    while (!stop) {
-      (void)machine->relief().purge_idle();
-      machine->relief().reclaim_all_runs(nullptr);
-      FakeClock::pass(1);
-      std::this_thread::yield();
-    }
-  });
-  std::vector<std::thread> threads;
-  for (unsigned t = 0; t < kThreads; ++t)
-    threads.emplace_back([&, t] {
-      std::mt19937 random(t);
-      for (int lives = 0; lives < 4; ++lives) {
-        Thread thread(machine);
-        for (int step = 0; step < 3000; ++step) {
-          std::atomic<Stamped*>& place = shelf[random() % kShelf];
-          Stamped* fresh = nullptr;
-          if (random() % 4 != 0) {
-            const std::size_t bytes = kSpan / 2 + 1 + random() % (10 * kSpan);
-            if (void* block = thread.allocate(bytes); block != nullptr) {
-              fresh = new Stamped;
-              fresh->memory = static_cast<unsigned char*>(block);
-              fresh->bytes = bytes;
-              fresh->memory[0] = fresh->memory[bytes - 1] = fresh->stamp = static_cast<unsigned char>(random());
-              const std::size_t more = bytes + kSpan * (random() % 3);
-              if (void* const moved = thread.resize(block, more); moved != nullptr) {
-                fresh->memory = static_cast<unsigned char*>(moved);
-                if (fresh->memory[bytes - 1] != fresh->stamp) wrong = true;
-                fresh->memory[more - 1] = fresh->stamp;
-                fresh->bytes = more;
-              }
-            }
-          }
-          if (Stamped* old = place.exchange(fresh); old != nullptr) {
-            if (old->memory[0] != old->stamp || old->memory[old->bytes - 1] != old->stamp) wrong = true;
-            thread.free(old->memory);
-            delete old;
-          }
-        }
-      }
-    });
-  for (auto& thread : threads) thread.join();
-  stop = true;
-  purger.join();
-  EXPECT_FALSE(wrong);
-  Thread last(machine);
-  for (auto& place : shelf)
-    if (Stamped* old = place.load(); old != nullptr) {
-      last.free(old->memory);
-      delete old;
-    }
-  last.leave();
-  expect_whole(machine);
 }
 
 }  // namespace

@@ -247,6 +247,12 @@ inline constexpr std::size_t kPagesPerSpan =
   return {.capacity_bytes = capacity_bytes, .purge_delay_ms = 500, .huge_pages = alloc::HugePages::kOff};
 }
 
+[[nodiscard]] inline alloc::ArenaSettings limited(std::size_t bytes) {
+  alloc::ArenaSettings settings = small_settings(std::size_t{64} << 20);
+  settings.limit_bytes = bytes;
+  return settings;
+}
+
 // A core with its pages, and blocks in it by size, as the engine hands them out. One thread of its own; others attach a
 // Thread each.
 template <class A = sync::NativeAtomics, class Config = SmallConfig>
