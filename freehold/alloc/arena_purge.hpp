@@ -154,6 +154,10 @@ class ArenaPurge {
   // What may go back of a chunk's free spans.
   enum class Part : std::uint8_t { kWhole, kSmallPages, kAny };
 
+  [[nodiscard]] static bool is_past(const auto& at, std::uint64_t now, std::uint64_t age) noexcept {
+    return Chunks::is_past(at.load(std::memory_order_relaxed), static_cast<std::uint32_t>(now),
+                           static_cast<std::uint32_t>(age));
+  }
   void tick_locked(std::uint64_t now) noexcept {
     due_.set_next_tick(now + std::max<std::uint64_t>(delay_ms_ / 4, 10));
     if (purge_idle_locked(now) == Due::kNow) due_.set_next_tick(now);  // go on at the next slow call
@@ -173,9 +177,7 @@ class ArenaPurge {
   // Free spans whose chunk saw no free for the delay. Returns whether some are left.
   [[nodiscard]] bool purge_due(std::uint64_t now, Effort& effort) noexcept {
     for (std::uint32_t c = chunks_.find_dirty(); c != Chunks::kNoChunk; c = chunks_.next_dirty(c)) {
-      const std::uint32_t at = chunks_.chunk(c).freed_at.load(std::memory_order_relaxed);
-      // Signed: spans may have become free after `now` was read.
-      if (static_cast<std::int32_t>(static_cast<std::uint32_t>(now) - at) < static_cast<std::int32_t>(delay_ms_)) continue;
+      if (!is_past(chunks_.chunk(c).freed_at, now, delay_ms_)) continue;
       for (const Part part : {Part::kWhole, Part::kAny})
         for (unsigned i = 0; i < Units::kChunkSpans && effort.left() && dirty_spans(c, part) != 0; ++i)
           if (!purge_chunk(c, part, now, effort)) return true;
@@ -358,10 +360,7 @@ class ArenaPurge {
     bool left = false;
     for (std::uint32_t& place : waiting_records_) {
       if (place == 0) continue;
-      const std::uint32_t since =
-          static_cast<std::uint32_t>(now) - chunks_.chunk(place - 1).purged_at.load(std::memory_order_relaxed);
-      // Signed: `purged_at` is made odd, and may be later.
-      if (static_cast<std::int64_t>(static_cast<std::int32_t>(since)) + 1 < static_cast<std::int64_t>(age)) {
+      if (!is_past(chunks_.chunk(place - 1).purged_at, now + 1, age)) {  // which was made odd
         left = true;
         continue;
       }

@@ -234,6 +234,12 @@ class ChunkPool {
 
   // --- for the purger ------------------------------------------------------------------------------------------------
 
+  // True if `at` was `age` milliseconds before `now`, or longer. Another thread may have written it after `now` was read: a
+  // quarter of an hour is future, and the rest of 49 days is past.
+  [[nodiscard]] static constexpr bool is_past(std::uint32_t at, std::uint32_t now, std::uint32_t age) noexcept {
+    constexpr std::uint32_t kFutureMs = 1U << 20;
+    return now - at + kFutureMs >= age + kFutureMs;
+  }
   // Chunks that may hold free spans with pages, stripe by stripe: the first one, or the first from chunk `from` on; and the
   // next one. kNoChunk: there is none.
   [[nodiscard]] std::uint32_t find_dirty(std::uint32_t from = 0) noexcept {
@@ -304,7 +310,7 @@ class ChunkPool {
   static constexpr unsigned kDirtyLooks = 64;
   // After which free memory is no longer its group's, or its node's, alone: what a program can touch in that time is what
   // groups may hold beside each other.
-  static constexpr std::int32_t kGroupIdleMs = 10, kNodeIdleMs = 100;
+  static constexpr std::uint32_t kGroupIdleMs = 10, kNodeIdleMs = 100;
 
   struct Search {
     ChunkKind kind;
@@ -367,8 +373,8 @@ class ChunkPool {
   }
   // Nothing was freed there for long enough that its group, or node, is not about to take it again.
   [[nodiscard]] static bool is_idle(const ChunkType& chunk, std::uint32_t user, const Search& s) noexcept {
-    const auto since = static_cast<std::int32_t>(s.now - chunk.freed_at.load(std::memory_order_relaxed));
-    return since >= (s.by.is_of_another_node(user) ? kNodeIdleMs : kGroupIdleMs);
+    return is_past(chunk.freed_at.load(std::memory_order_relaxed), s.now,
+                   s.by.is_of_another_node(user) ? kNodeIdleMs : kGroupIdleMs);
   }
   [[nodiscard]] static bool holds_pages(const ChunkType& chunk) noexcept {
     return chunk.free.load(std::memory_order_relaxed) != kAll || chunk.dirty.load(std::memory_order_relaxed) != 0;

@@ -190,6 +190,19 @@ TEST(Arena, Tick_BeforeTheDelay_KeepsAfterIt_Purges) {
   EXPECT_EQ(arena.pages.purges().size(), 1U) << "what is back is not given back again";
 }
 
+// On a machine that has run for 25 days: a span that was given back by a look is as old as its chunk's last free, or never
+// had one.
+TEST(Arena, Tick_TimesAreFarApart_WhollyFreeSpansGoBack) {
+  for (const std::uint64_t age : {std::uint64_t{1}, std::uint64_t{25}, std::uint64_t{49}}) {
+    Native arena;
+    arena.now = age * 86'400'000;
+    arena.put(kOneWord, arena.claim_whole(kOneWord));
+    for (int i = 0; i < 4; ++i) arena->purge().tick(arena.now += 1000);
+    EXPECT_EQ(arena->free_dirty_bytes(), 0U) << age << " days";
+    EXPECT_EQ(arena->counters().purged_bytes, kSpan) << age << " days";
+  }
+}
+
 // ---- trim -------------------------------------------------------------------------------------------------------------
 
 // For every class: half of the slots live, in stretches, so that pages become free in every way. What lives keeps its

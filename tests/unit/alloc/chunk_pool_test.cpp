@@ -93,6 +93,17 @@ TEST(ChunkPool, GroupOfCpus_KeepsItsPagesUntilTheyAreIdleOrMemoryIsShort) {
   }
 }
 
+// Times have 32 bits, and half of them may not lie in the future: a machine runs that long.
+TEST(ChunkPool, FreedFiftyDaysAgoOrLess_IsIdle) {
+  for (const std::uint32_t days : {1U, 24U, 25U, 49U}) {
+    LeftChunk chunk({0});
+    chunk.pass(days * 86'400'000);
+    EXPECT_TRUE(chunk.take_and_free({4})) << days << " days";
+    chunk.pass(~std::uint32_t{0});
+    EXPECT_FALSE(chunk.take_and_free({6})) << days << " days: freed after the searcher read the clock";
+  }
+}
+
 TEST(ChunkPool, Node_KeepsItsPagesLonger) {
   LeftChunk chunk({0, 1});
   EXPECT_FALSE(chunk.take_and_free({1, 2}));
