@@ -82,10 +82,12 @@ class ThreadIds {
   [[nodiscard]] bool has_ended(std::uint32_t id) const noexcept {
     return (words_[id / 64 % kWords].load(std::memory_order_relaxed) >> id % 64 & 1) != 0;
   }
-  // id & node_mask() is the thread's memory node; 0: all threads began on one node. A thread that began before any thread of
-  // another node may have an id that says otherwise.
+  // id & node_mask() is the thread's memory node; 0: all threads looked for memory on one node. A thread that did so before
+  // any thread of another node may have an id that says otherwise.
   [[nodiscard]] unsigned node_mask() const noexcept { return node_mask_.load(std::memory_order_relaxed); }
-  [[nodiscard]] bool is_of_node(std::uint32_t id, unsigned node) const noexcept { return ((id ^ node) & node_mask()) == 0; }
+  [[nodiscard]] bool is_of_node(std::uint32_t id, unsigned node) const noexcept {
+    return node % kMostNodes <= node_mask() && ((id ^ node) & node_mask()) == 0;
+  }
   // The id of a thread that begins on `node`, after `last`. The caller serialises.
   [[nodiscard]] std::uint32_t next(std::uint32_t last, std::uint32_t end, unsigned node) noexcept {
     node %= kMostNodes;

@@ -85,11 +85,10 @@ class CacheRegistry {
     metadata_.free(cache, sizeof(Cache) + 2 * sizeof(void*));
   }
   // The owner is about to look for memory. If it has moved to another memory node, or began before any thread there did, it
-  // gets an id that says so.
+  // gets an id that says so; but while all is on one node, not a thread alone.
   [[gnu::noinline]] void follow_node(Cache& cache) noexcept {
-    if (ids_.node_mask() == 0) return;
     const unsigned node = node_of_caller<Config>();
-    if (ids_.is_of_node(cache.id, node)) return;
+    if (ids_.is_of_node(cache.id, node) || (ids_.node_mask() == 0 && threads() == 1)) return;
     const base::KeepErrno keep;
     const sync::Guard guard(lock_);
     ids_.note_end(cache.id);

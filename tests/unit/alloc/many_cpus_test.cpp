@@ -106,6 +106,27 @@ struct TwoNodes : NativeConfig {
 };
 using TwoNodeMachine = test::TestCore<Placed, TwoNodes>;
 
+// Threads begin where their creator runs, and pin themselves afterwards.
+TEST(ManyCpus, EachThreadBeganOnOneNode_TheNodeWhereItLooksForMemoryCounts) {
+  TwoNodeMachine machine(test::small_settings(), NativeConfig::kBudgetBytes, 4);
+  const auto& ids = machine.arena().slots().thread_ids();
+  using Worker = test::Thread<TwoNodeMachine>;
+  Placed::cpu = 0;
+  Worker first(machine);
+  Placed::cpu = 2;
+  first.free(first.allocate(512));
+  EXPECT_EQ(ids.node_mask(), 0U) << "one thread alone keeps its spans";
+  Placed::cpu = 0;
+  Worker second(machine);
+  Placed::cpu = 2;
+  second.free(second.allocate(512));
+  EXPECT_EQ(ids.node_mask(), 1U);
+  EXPECT_TRUE(ids.is_of_node(second.cache()->id, 1));
+  Placed::cpu = 1;
+  first.free(first.allocate(640));
+  EXPECT_TRUE(ids.is_of_node(first.cache()->id, 0));
+}
+
 // A span goes back to the threads of the node that touched its pages first, whoever used it since.
 TEST(ManyCpus, WhollyFreeSpan_GoesToThreadsOfItsNode) {
   constexpr std::size_t kBytes = 512, kOther = 640;
