@@ -88,6 +88,10 @@ class ThreadIds {
   [[nodiscard]] bool is_of_node(std::uint32_t id, unsigned node) const noexcept {
     return node % kMostNodes <= node_mask() && ((id ^ node) & node_mask()) == 0;
   }
+  // The id of the caches of a CPU on `node`, beside those of threads, which are smaller than `first`.
+  [[nodiscard]] std::uint32_t of_cpu(std::uint32_t first, unsigned cpu, unsigned node) const noexcept {
+    return first + cpu * (node_mask() + 1) + (node & node_mask());
+  }
   // The id of a thread that begins on `node`, after `last`. The caller serialises.
   [[nodiscard]] std::uint32_t next(std::uint32_t last, std::uint32_t end, unsigned node) noexcept {
     node %= kMostNodes;

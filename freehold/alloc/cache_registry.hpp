@@ -30,7 +30,6 @@ class CacheRegistry {
   using Classes = typename Config::Classes;
   using Cache = ThreadCache<A, Config>;
   using Lock = sync::Mutex<A, sync::CountWaits<A>>;
-  static constexpr std::uint32_t kFirstCpuId = 1U << 30;  // ids of threads are smaller
 
   // Both hear of threads that come and go.
   constexpr CacheRegistry(FreeSpans<A, Config>& spans, ThreadIds<A>& ids) noexcept : spans_(spans), ids_(ids) {}
@@ -94,6 +93,9 @@ class CacheRegistry {
     ids_.note_end(cache.id);
     give_id(cache, node);
     ids_.note_begin(cache.id);
+  }
+  [[nodiscard]] std::uint32_t id_of_cpu(unsigned cpu) const noexcept {
+    return ids_.of_cpu(kFirstCpuId, cpu, node_of_caller<Config>());
   }
   // No two threads had caches at the same time. Under the lock.
   [[nodiscard]] bool had_one_thread_locked() const noexcept { return peak_threads_ == 1; }
@@ -181,6 +183,8 @@ class CacheRegistry {
   }
 
  private:
+  static constexpr std::uint32_t kFirstCpuId = 1U << 30;  // ids of threads are smaller
+
   // An id that comes round again costs a hint.
   void give_id(Cache& cache, unsigned node) noexcept { cache.id = last_id_ = ids_.next(last_id_, kFirstCpuId, node); }
 

@@ -114,7 +114,7 @@ class Core {
   // Up to n <= 64 slots of one word, at least one unless out of memory, for a cache that is not a thread's; `cpu` keeps CPUs
   // apart as thread ids keep threads apart. Any thread.
   [[nodiscard]] std::size_t take_batch(SizeClass c, void** slots, std::size_t n, unsigned cpu) noexcept {
-    return refill_.take_batch(c, slots, n, Registry::kFirstCpuId + cpu);
+    return refill_.take_batch(c, slots, n, registry_.id_of_cpu(cpu));
   }
   // Gives n <= kMaxBatch slots back. Any thread.
   void give_batch(SizeClass c, void* const* slots, std::size_t n) noexcept { drain_.give_batch(c, slots, n); }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // A machine of many CPUs, of which the engine only hears: the memory of a program that uses few of them does not depend on
 // how many there are, at work and at rest.
+#include <unordered_set>
+
 #include "freehold/alloc/core.hpp"
 #include "tests/support/test.hpp"
 #include "tests/unit/alloc/support.hpp"
@@ -125,6 +127,34 @@ TEST(ManyCpus, EachThreadBeganOnOneNode_TheNodeWhereItLooksForMemoryCounts) {
   Placed::cpu = 1;
   first.free(first.allocate(640));
   EXPECT_TRUE(ids.is_of_node(first.cache()->id, 0));
+}
+
+// Free slots of the other node are left to its threads, also by the caches of a CPU.
+TEST(ManyCpus, CachesOfACpu_LookForSlotsOnTheirNode) {
+  constexpr std::size_t kBytes = 1024, kBlocks = 4 * 64;  // four spans
+  TwoNodeMachine machine(test::small_settings(), NativeConfig::kBudgetBytes, 4);
+  Placed::cpu = 2;
+  test::Thread<TwoNodeMachine> there(machine);
+  Placed::cpu = 0;
+  test::Thread<TwoNodeMachine> here(machine);
+  std::vector<void*> blocks;
+  for (std::size_t i = 0; i < kBlocks; ++i) blocks.push_back(here.allocate(kBytes));
+  std::unordered_set<std::uintptr_t> spans;
+  for (std::size_t i = 0; i < kBlocks; i += 2) {
+    spans.insert(reinterpret_cast<std::uintptr_t>(blocks[i]) >> NativeConfig::kSpanShift);
+    here.free(blocks[i]);
+  }
+  here.leave();
+  const auto is_of_node_0 = [&](unsigned cpu) {
+    Placed::cpu = cpu;
+    void* block = nullptr;
+    EXPECT_EQ(machine->take_batch(machine.class_of(blocks[1]), &block, 1, cpu), 1U);
+    return spans.contains(reinterpret_cast<std::uintptr_t>(block) >> NativeConfig::kSpanShift);
+  };
+  EXPECT_FALSE(is_of_node_0(2));
+  EXPECT_FALSE(is_of_node_0(3));
+  EXPECT_TRUE(is_of_node_0(0));
+  EXPECT_TRUE(is_of_node_0(1));
 }
 
 // A span goes back to the threads of the node that touched its pages first, whoever used it since.
