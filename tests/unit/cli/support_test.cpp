@@ -54,13 +54,17 @@ TEST_F(Support, OutputFile_FolderThatIsMissing_RefusedBeforeAndAtTheEnd) {
   EXPECT_EQ(code_of([&] { write_file(folder_, "text"); }), kExitRefused);
 }
 
-TEST_F(Support, OutputFile_OwnLinkInAFolderOfAGroup_IsFollowed) {
+TEST_F(Support, OutputFile_OwnLinkInAFolderOfAGroup_IsFollowedAndTheModeKept) {
   const std::string target = file("target", "former");
+  fs::permissions(target, fs::perms(0600));
   fs::permissions(folder_, fs::perms::group_write, fs::perm_options::add);
   fs::create_symlink("target", folder_ / "link");
   check_writable(folder_ / "link");
   write_file(folder_ / "link", "text");
   EXPECT_EQ(test::content_of(target), "text");
+  EXPECT_EQ(fs::status(target).permissions(), fs::perms(0600));
+  EXPECT_TRUE(fs::is_symlink(folder_ / "link"));
+  EXPECT_EQ(own_.names(), (std::vector<std::string>{"link", "target"}));
 }
 
 TEST_F(Support, OutputFile_OpenDescriptor_IsWrittenThroughAndNeverReplaced) {
