@@ -73,7 +73,6 @@ constexpr double kHeldBytes = 16 << 20;
 
 TEST(HeapSnapshot, QuietProgram_EachSiteWithinFivePercent) {
   const Subject subject("quiet");
-  ASSERT_TRUE(subject.is_ready());
   const Ended ended = snapshot(subject.pid(), {"--format", "json"});
   ASSERT_TRUE(ended.exited_with(0)) << ended.err;
   const json profile = json::parse(ended.out);
@@ -93,7 +92,6 @@ TEST(HeapSnapshot, QuietProgram_EachSiteWithinFivePercent) {
 
 TEST(HeapSnapshot, ProgramThatAllocatesHard_NoSampleHalfWritten) {
   const Subject subject("busy", "2048");
-  ASSERT_TRUE(subject.is_ready());
   for (int i = 0; i < 10; ++i) {
     const Ended ended = snapshot(subject.pid(), {"--format", "json"});
     ASSERT_TRUE(ended.exited_with(0)) << ended.err;
@@ -111,7 +109,6 @@ TEST(HeapSnapshot, ProgramThatAllocatesHard_NoSampleHalfWritten) {
 
 TEST(HeapSnapshot, EveryFormat_OfTheProcess) {
   const Subject subject("quiet", "65536");
-  ASSERT_TRUE(subject.is_ready());
   const Folder folder;
   const Ended table = snapshot(subject.pid(), {"--stacks", "--top", "0"});
   ASSERT_TRUE(table.exited_with(0)) << table.err;
@@ -134,7 +131,6 @@ TEST(HeapSnapshot, EveryFormat_OfTheProcess) {
 // Whenever it ends: a whole snapshot, or one line.
 TEST(HeapSnapshot, ProcessThatEndsMeanwhile_WholeOrOneLine) {
   Subject subject("ends", "2048");
-  ASSERT_TRUE(subject.is_ready());
   unsigned refused = 0;
   for (int i = 0; i < 100 && refused < 2; ++i) {
     const Ended ended = snapshot(subject.pid(), {"--format", "json"});
@@ -164,7 +160,6 @@ TEST(HeapSnapshot, BadInput_OneLine) {
 // The table becomes resident by what is sampled, not by being read.
 TEST(HeapSnapshot, Reading_TakesNoMemoryOfTheProcess) {
   const Subject subject("quiet", "1048576");
-  ASSERT_TRUE(subject.is_ready());
   const auto resident_kib = [&] {
     std::ifstream status("/proc/" + std::to_string(subject.pid()) + "/status");
     long kib = 0;

@@ -21,9 +21,9 @@ inline void keep_input_open() {
 class LiveProgram {
  public:
   LiveProgram(const std::string& program, const std::string& mode, const Environment& extra)
-      : process_({command_path(), "run", "--live", "--", built(program), mode}, extra, keep_input_open),
-        is_ready_(process_.wait_for_output("ready")) {}
-  [[nodiscard]] bool is_ready() const { return is_ready_; }
+      : process_({command_path(), "run", "--live", "--", built(program), mode}, extra, keep_input_open) {
+    EXPECT_TRUE(process_.wait_for_output("ready"));
+  }
   [[nodiscard]] pid_t pid() const { return process_.pid(); }
   Process& process() { return process_; }
   [[nodiscard]] bool is_alive() const {
@@ -33,7 +33,6 @@ class LiveProgram {
 
  private:
   Process process_;
-  bool is_ready_;
 };
 
 }  // namespace freehold::tests

@@ -54,15 +54,17 @@ std::vector<json> lines_as_json(const std::string& text) {
   return all;
 }
 
-#define NEEDS_READING() \
-  if (!may_read_siblings()) GTEST_SKIP() << "kernel.yama.ptrace_scope"
+class Stats : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!may_read_siblings()) GTEST_SKIP() << "kernel.yama.ptrace_scope";
+  }
+};
 
 // ---- figures ----------------------------------------------------------------------------------------------------------
 
-TEST(Stats, ProcessOfKnownMemory_JsonIsNearTheTruth) {
-  NEEDS_READING();
+TEST_F(Stats, ProcessOfKnownMemory_JsonIsNearTheTruth) {
   const Subject subject("hold");
-  ASSERT_TRUE(subject.is_ready());
   const json report = json_of(subject.pid());
   EXPECT_EQ(report.at("format"), "freehold-stats");
   EXPECT_EQ(report.at("version"), 1);
@@ -90,10 +92,8 @@ TEST(Stats, ProcessOfKnownMemory_JsonIsNearTheTruth) {
   EXPECT_EQ(report.at("levels").at("class_span_bytes"), spans * 65'536);
 }
 
-TEST(Stats, Table_ShowsAllOfIt) {
-  NEEDS_READING();
+TEST_F(Stats, Table_ShowsAllOfIt) {
   const Subject subject("hold");
-  ASSERT_TRUE(subject.is_ready());
   const Ended ended = stats(subject.pid());
   EXPECT_TRUE(ended.exited_with(0)) << ended.err;
   EXPECT_TRUE(ended.err.empty()) << ended.err;
@@ -107,10 +107,8 @@ TEST(Stats, Table_ShowsAllOfIt) {
 
 // ---- watching ---------------------------------------------------------------------------------------------------------
 
-TEST(Stats, Watch_RatesFromTheSecondOn) {
-  NEEDS_READING();
+TEST_F(Stats, Watch_RatesFromTheSecondOn) {
   const Subject subject("churn");
-  ASSERT_TRUE(subject.is_ready());
   const Ended ended = stats(subject.pid(), {"--watch", "0.3", "--count", "3", "--json", "-"});
   EXPECT_TRUE(ended.exited_with(0)) << ended.err;
   const std::vector<json> reports = lines_as_json(ended.out);
@@ -131,10 +129,8 @@ TEST(Stats, Watch_RatesFromTheSecondOn) {
   EXPECT_NE(table.out.find("/s\n"), std::string::npos) << table.out;
 }
 
-TEST(Stats, WatchedProcessThatEnds_OneLine) {
-  NEEDS_READING();
+TEST_F(Stats, WatchedProcessThatEnds_OneLine) {
   Subject subject("hold");
-  ASSERT_TRUE(subject.is_ready());
   Process watching({command_path(), "stats", std::to_string(subject.pid()), "--watch", "0.1"});
   ASSERT_TRUE(watching.wait_for_output("worker-2"));
   ::kill(subject.pid(), SIGKILL);
@@ -145,10 +141,8 @@ TEST(Stats, WatchedProcessThatEnds_OneLine) {
   EXPECT_NE(ended.err.find("has ended"), std::string::npos) << ended.err;
 }
 
-TEST(Stats, CtrlC_EndsTheWatchingAlone) {
-  NEEDS_READING();
+TEST_F(Stats, CtrlC_EndsTheWatchingAlone) {
   const Subject subject("hold");
-  ASSERT_TRUE(subject.is_ready());
   Process watching({command_path(), "stats", std::to_string(subject.pid()), "--watch", "50"});
   ASSERT_TRUE(watching.wait_for_output("worker-2"));
   ::kill(watching.pid(), SIGINT);
@@ -157,10 +151,8 @@ TEST(Stats, CtrlC_EndsTheWatchingAlone) {
 }
 
 // While threads, heaps, pools and children come and go: counters never fall, nothing is made up, nobody is harmed.
-TEST(Stats, ThreadsStartEndAndFork_CountersNeverFall) {
-  NEEDS_READING();
+TEST_F(Stats, ThreadsStartEndAndFork_CountersNeverFall) {
   const Subject subject("churn");
-  ASSERT_TRUE(subject.is_ready());
   const Ended ended = stats(subject.pid(), {"--watch", "0.01", "--count", "150", "--json", "-"});
   EXPECT_TRUE(ended.exited_with(0)) << ended.err;
   const std::vector<json> reports = lines_as_json(ended.out);
@@ -186,7 +178,7 @@ TEST(Stats, ThreadsStartEndAndFork_CountersNeverFall) {
   EXPECT_TRUE(subject.is_alive());
 }
 
-TEST(Stats, ProcessThatCannotBeRead_OneLineWithTheWayOut) {
+TEST(StatsOfNone, ProcessThatCannotBeRead_OneLineWithTheWayOut) {
   const pid_t zombie = ::fork();
   if (zombie == 0) ::_exit(0);
   siginfo_t info{};
@@ -202,7 +194,7 @@ TEST(Stats, ProcessThatCannotBeRead_OneLineWithTheWayOut) {
   expect_refused(stats(sleeper.pid()), "does not run under Freehold; start the program by freehold run");
 }
 
-TEST(Stats, BadArguments_OneLine) {
+TEST(StatsOfNone, BadArguments_OneLine) {
   const std::pair<const char*, const char*> table[] = {{"", "which process"},
                                                        {"0", "is not a number"},
                                                        {"init", "is not a number"},
