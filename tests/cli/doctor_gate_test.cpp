@@ -66,10 +66,8 @@ TEST(DoctorGate, FileThatIsNoReport_OneLine) {
         folder.file("wrong", wrong.dump()), std::string("/")}) {
     for (const std::vector<std::string>& arguments :
          {std::vector<std::string>{"--from", file}, std::vector<std::string>{"compare", file, file}}) {
-      const Ended ended = doctor(arguments);
-      EXPECT_TRUE(ended.exited_with(2)) << file << ended.status;
-      EXPECT_EQ(lines_of(ended.err), 1) << ended.err;
-      EXPECT_NE(ended.err.find("freehold doctor --json"), std::string::npos) << ended.err;
+      SCOPED_TRACE(file);
+      expect_refused(doctor(arguments), "freehold doctor --json");
     }
   }
 }
@@ -142,11 +140,9 @@ TEST(DoctorCompare, BadArguments_OneLineAndExit2) {
       {report, report, "--bogus"},
   };
   for (auto arguments : bad) {
-    const std::string what = arguments.empty() ? "" : arguments.back();
     arguments.insert(arguments.begin(), "compare");
-    const Ended ended = doctor(arguments);
-    EXPECT_TRUE(ended.exited_with(2)) << what << ' ' << ended.status;
-    EXPECT_EQ(lines_of(ended.err), 1) << what << '\n' << ended.err;
+    SCOPED_TRACE(arguments.back());
+    expect_refused(doctor(arguments), "");
   }
   EXPECT_TRUE(doctor({"compare", "--before", "true", "--after", "/no/such/program"}).exited_with(127));
 }

@@ -149,11 +149,7 @@ TEST(Doctor, ProgramsThatCannotBeExamined_OneLine) {
   for (const auto& [program, code, text] : programs) {
     std::vector<std::string> arguments{"--quick", "--"};
     arguments.insert(arguments.end(), program.begin(), program.end());
-    const Ended ended = doctor(arguments);
-    EXPECT_TRUE(ended.exited_with(code)) << program[0] << ' ' << ended.status;
-    EXPECT_NE(ended.err.find(text), std::string::npos) << ended.err;
-    EXPECT_EQ(lines_of(ended.err), 1) << ended.err;
-    EXPECT_EQ(ended.out, "");
+    expect_refused(doctor(arguments), text, code);
   }
 }
 

@@ -67,12 +67,8 @@ TEST(WorkersExec, FailedJobs_ExitCodeIsTheirNumber) {
   EXPECT_TRUE(exec("false {}", {"--tasks", folder.file("tasks", numbers(150))}).exited_with(101));
   const Ended killed = exec("kill -9 $$ {}", {}, {"x"});
   EXPECT_TRUE(killed.exited_with(1)) << killed.err;
-  for (const std::string& path : {folder / "none", std::string("/tmp")}) {
-    const Ended unreadable = exec("true", {"--tasks", path});
-    EXPECT_TRUE(unreadable.exited_with(255)) << unreadable.err;
-    EXPECT_EQ(lines(unreadable.err), 1u) << unreadable.err;
-    EXPECT_TRUE(contains(unreadable.err, "cannot read " + path)) << unreadable.err;
-  }
+  for (const std::string& path : {folder / "none", std::string("/tmp")})
+    expect_refused(exec("true", {"--tasks", path}), "cannot read " + path, 255);
   EXPECT_TRUE(exec("true", {"--resume"}, {"x"}).exited_with(255));
 }
 TEST(WorkersExec, StandardErrorAndLargeOutput_Whole) {
@@ -220,18 +216,10 @@ TEST(WorkersExec, ZeroBytes_EndArgumentsWithNull_AreRefusedWithout) {
 TEST(WorkersExec, OptionsOfComponents_AreRefused) {
   const Folder folder;
   for (const std::string& option :
-       {"--json " + (folder / "f"), std::string("--attempts 2"), std::string("--length-prefixed")}) {
-    const Ended ended = exec("true", words_of(option), {"x"});
-    EXPECT_TRUE(ended.exited_with(255)) << option << ' ' << ended.status;
-    EXPECT_TRUE(contains(ended.err, "go with --component or --command")) << ended.err;
-  }
+       {"--json " + (folder / "f"), std::string("--attempts 2"), std::string("--length-prefixed")})
+    expect_refused(exec("true", words_of(option), {"x"}), "go with --component or --command", 255);
 }
-TEST(WorkersExec, EmptyCommand_IsRefused) {
-  const Ended ended = exec(" ", {}, {"echo no"});
-  EXPECT_TRUE(ended.exited_with(2)) << ended.status;
-  EXPECT_EQ(ended.out, "");
-  EXPECT_EQ(lines(ended.err), 1u);
-}
+TEST(WorkersExec, EmptyCommand_IsRefused) { expect_refused(exec(" ", {}, {"echo no"}), ""); }
 TEST(WorkersExec, CtrlC_JobsEndToo) {
   const Folder folder;
   OnATerminal command({"workers", "--exec", "echo $$ > {}; echo up >&2; sleep 1000", "--", folder / "pid"});

@@ -35,8 +35,7 @@ class WorkersServe : public testing::Test {
     std::vector<std::string> arguments = words();
     arguments.erase(arguments.begin());
     const Ended second = freehold(arguments);
-    EXPECT_TRUE(second.exited_with(2));
-    EXPECT_EQ(lines_of(second.err), 1) << second.err;
+    expect_refused(second, "");
     return second.err;
   }
   // Of each test its own: a former test's workers may still hold its socket.
@@ -112,9 +111,7 @@ TEST_F(WorkersServe, BadNamesAndOptions_OneLineAndExit2) {
                                              {"--serve", name_, "--component", "missing.so"}}) {
     std::vector<std::string> arguments = bad;
     arguments.insert(arguments.begin(), "workers");
-    const Ended ended = freehold(arguments);
-    EXPECT_TRUE(ended.exited_with(2)) << ended.err;
-    EXPECT_EQ(lines_of(ended.err), 1) << ended.err;
+    expect_refused(freehold(arguments), "");
   }
 }
 

@@ -139,9 +139,7 @@ TEST(DoctorMemory, NoProgramOrOneThatFails_IsRefusedInOneLine) {
   const Ended none = freehold({"doctor", "--memory"});
   EXPECT_TRUE(none.exited_with(2));
   EXPECT_EQ(none.err, "freehold: --memory: which program? freehold doctor --memory -- PROGRAM ARGS…\n");
-  const Ended fails = freehold({"doctor", "--memory", "--", "false"});
-  EXPECT_TRUE(fails.exited_with(2));
-  EXPECT_TRUE(fails.err.starts_with("freehold: false fails as it is: exit code 1")) << fails.err;
+  expect_refused(freehold({"doctor", "--memory", "--", "false"}), "freehold: false fails as it is: exit code 1");
 }
 
 // Another program fills a tmpfs during all runs; this one holds a few MiB, and none of that.
