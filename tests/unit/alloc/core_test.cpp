@@ -352,13 +352,13 @@ TEST(Core, Threads_RandomBlocksWander_ContentsHoldAndNothingIsLost) {
   const auto work = [&](unsigned t) {
     std::mt19937 random(t);
     const auto life = [&](Thread& thread) {
-      for (int step = 0; step < 4000; ++step) {
+      for (int step = 0; step < 2500; ++step) {
         std::atomic<Stamped*>& place = shelf[random() % kShelf];
         Stamped* fresh = nullptr;
         if (random() % 3 != 0) {
           const unsigned kind = random() % 100;
           const std::size_t bytes =
-              1 + (kind < 70 ? random() % 1000 : (kind < 85 ? random() % 40'000 : random() % (10 * kSpan)));
+              1 + (kind < 70 ? random() % 1000 : (kind < 90 ? random() % 40'000 : random() % (10 * kSpan)));
           void* block =
               random() % 8 == 0 ? thread.allocate_aligned(std::size_t{1} << random() % 18, bytes) : thread.allocate(bytes);
           if (block != nullptr) fresh = new Stamped(block, bytes, random());
