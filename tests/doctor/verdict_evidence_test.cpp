@@ -344,6 +344,20 @@ TEST(Evidence, BoundIsThreeTimesTheShareAtMost) {
   }
 }
 
+// Four fifths of its CPU time in malloc, and it sleeps for most of the time: nobody's malloc shortens its sleep.
+TEST(Evidence, ProgramThatSleeps_BoundLeavesTheSleep) {
+  Attribution recorded;
+  recorded.cpu_share = 0.8;
+  recorded.allocating.calls = recorded.freeing.calls = 1e6;
+  Made made = Made().takes(0, 1, 0.95).takes(3, 1, 0.95).copies(1);
+  for (const std::size_t v : {0, 3})
+    made.trials(v, [](Trial& trial) { trial.user_s = 0.1 * trial.wall_s, trial.system_s = 0; });
+  const auto most = made.verdict(&recorded).most_gain;
+  ASSERT_TRUE(most);
+  EXPECT_GE(most->high, 1 / (1 - 0.08));
+  EXPECT_LE(most->high, 1.2);
+}
+
 // Two fifths in malloc, and all CPUs busy: three fifths of the work remain, whatever malloc does.
 TEST(Evidence, BoundLeavesTheWorkOutsideMalloc) {
   Attribution recorded;

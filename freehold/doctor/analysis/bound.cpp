@@ -85,9 +85,10 @@ double most_share(const Attribution& recorded, const CodeGrowth& code, double sy
 }
 
 // What malloc and free take of the time, at most: their share of the CPU time, on the critical path as often as it can be.
-// Of a program that calls them from one thread while it keeps more CPUs busy at other times, that is many times the share.
+// Of a program that calls them from one thread while it keeps more CPUs busy at other times, that is many times the share;
+// of one that sleeps for most of the time, a part of it.
 double most_in_malloc(double share, const Attribution& recorded, double busy) {
-  return share * std::max(1.0, busy) + kCallFactor * recorded.blocked_share;
+  return share * busy + kCallFactor * recorded.blocked_share;
 }
 
 // What is saved at most, because the work outside malloc remains and needs its time on all CPUs. CPUs that spin while one is
@@ -124,7 +125,7 @@ std::optional<Estimate> bound_of(const Experiment& experiment, const Cell& as_it
   }
   const CallCost call = call_cost(recorded);
   const double most_calls = kCountFactor * (recorded.allocating.calls + recorded.freeing.calls) + kCountDoubt;
-  const double kernel = for_memory(as_it_is), busy = wanted_cpus(as_it_is);
+  const double busy = wanted_cpus(as_it_is), kernel = for_memory(as_it_is) * std::min(1.0, busy);
   const double share = most_share(recorded, experiment.code, system_share(as_it_is));
   const double beside_work = most_beside_work(share, busy / as_it_is.setting.width());
   double most = most_in_malloc(share, recorded, busy);
