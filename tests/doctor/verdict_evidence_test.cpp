@@ -344,7 +344,7 @@ TEST(Evidence, BoundIsThreeTimesTheShareAtMost) {
   }
 }
 
-// Four fifths of its CPU time in malloc, and it sleeps for most of the time: nobody's malloc shortens its sleep.
+// Four fifths of its CPU time in malloc, and it sleeps for most of the time: no malloc shortens its sleep.
 TEST(Evidence, ProgramThatSleeps_BoundLeavesTheSleep) {
   Attribution recorded;
   recorded.cpu_share = 0.8;
