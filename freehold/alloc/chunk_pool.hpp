@@ -361,9 +361,9 @@ class ChunkPool {
     return {};
   }
 
-  // Its cursor is from a CPU of another node, which had the number before. Relaxed: a hint.
+  // Its cursor is from a CPU of another node, which had the number before, or from before nodes were known. Relaxed: a hint.
   [[nodiscard]] bool is_elsewhere(std::uint32_t c, Searcher by) const noexcept {
-    return by.node != 0 && by.is_of_another_node(chunks_[c].user.load(std::memory_order_relaxed));
+    return by.node != 0 && chunks_[c].user.load(std::memory_order_relaxed) >> Searcher::kNodeShift != by.node;
   }
   [[nodiscard]] bool is_anothers(std::uint32_t c, const Search& s) const noexcept {
     const ChunkType& chunk = chunks_[c];

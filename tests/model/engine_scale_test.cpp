@@ -134,9 +134,7 @@ struct Far {
 };
 const std::vector<Far> kFar{
     {EngineWorkload::kMany, {16, 4096, 32768, 65536, 262144}, 0.02},
-    {EngineWorkload::kMany, {512}, 0.05},
-    // Threads that begin before the second node is known may share chunks: by the turns up to a fifth.
-    {EngineWorkload::kMany, {1048576}, 0.2},
+    {EngineWorkload::kMany, {512, 1048576}, 0.05},
     {EngineWorkload::kProducer, {16, 512}, 0.05},
     // All blocks are at home; what is left are the registry's lock and the lists behind it.
     {EngineWorkload::kChurn, {16, 512, 4096}, 0.3},
