@@ -172,6 +172,7 @@ def check_wrong_arguments(base):
                           (("--name", "a b"), {}), (("--freehold", "no-such-command"), {}), (("--fail-if",), {})]:
         expect(Place(same, stored=same), 2, "check_scaling: ", *options, examined=0, **more)
     expect(Place(same), 2, "lots", "--fail-if", "lots > 1")
+    expect(Place(same), 0, "2 a wrong argument", "--help", examined=0)
     expect(Place(same, stored=same), 2, "lots", "--gate", "lots > 1")
 
 
