@@ -43,11 +43,12 @@ class OnBusyMachine {
     }
     if (!is_surely(verdict)) return false;
     const bool as_if_quiet = is_lost_beside_others(verdict);
-    if (!as_if_quiet && !is_counted(verdict.cause, verdict.lost.value)) return false;
+    if ((!as_if_quiet || of_.recorded == nullptr) && !is_counted(verdict.cause, verdict.lost.value)) return false;
     if (blames_allocator(verdict.cause))
       return surely_gains(verdict) &&
-             (as_if_quiet || verdict.cause == Cause::kAllocatorFalseSharing || verdict.cause == Cause::kPageFaults ||
-              of_.recorded->blocked_share >= kSurelyAsleep || !could_save(Treatment::kPadded, kPaddingExplains));
+             ((as_if_quiet && verdict.cause == Cause::kRemoteFrees) || verdict.cause == Cause::kAllocatorFalseSharing ||
+              verdict.cause == Cause::kPageFaults || of_.recorded->blocked_share >= kSurelyAsleep ||
+              !could_save(Treatment::kPadded, kPaddingExplains));
     if (verdict.cause == Cause::kOwnPageFaults) return true;
     if (!is_malloc_idle() && could_save(Treatment::kFreehold, kSureOnBusyMachine)) return false;
     // A malloc that takes no time can put blocks of two threads on one line all the same.
