@@ -172,6 +172,10 @@ TEST(Verdict, MoreThanMemoryCanCost_OwnSharingWithoutCopies) {
   EXPECT_EQ(with(2, true), "own-sharing");
   EXPECT_EQ(with(2, false), "undecided") << "it may be a lock";
   EXPECT_EQ(with(1.2, true), "undecided");
+  Made built_in = Made().takes(0, 1, 2).treated(1, 2);
+  built_in.experiment_.code.known = true;
+  built_in.experiment_.code.allocator = 0.75;
+  EXPECT_EQ(found(built_in.verdict()), "undecided") << "a malloc of the program's own";
 }
 
 // OpenMP's threads spin while one of them works, which counts as idle.

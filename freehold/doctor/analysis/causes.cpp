@@ -193,7 +193,7 @@ Cause Causes::own_cause(const Verdict& verdict) const {
 
 bool Causes::is_beyond_bandwidth() const {
   const double most = kBeyondBandwidth * of_.all->setting.width() / of_.alone->setting.width();
-  return of_.experiment.code.known &&
+  return of_.experiment.code.known && !grows_in_malloc(of_.experiment.code) &&
          cpu_seconds(*of_.all) > most * of_.growth_of_work(of_.costs.measured()) * cpu_seconds(*of_.alone);
 }
 

@@ -74,7 +74,8 @@ class Causes {
   // another. False: it is not, or that was not tried, or it is not clear.
   [[nodiscard]] bool does_more_work() const;
   // True if the CPU time that comes with the threads is more than memory that they all wait for can cost: then it need not
-  // be told from what they share by processes. Not said of a program whose instructions were not sampled.
+  // be told from what they share by processes. Not said of a program whose instructions were not sampled, nor
+  // where they are malloc's.
   [[nodiscard]] bool is_beyond_bandwidth() const;
   // CPU seconds that the best other allocator saves on all CPUs, idle ones included.
   [[nodiscard]] double saved_capacity() const;
