@@ -45,23 +45,18 @@ TEST(BusyMachine, ThreadsAsleepInMalloc_ItsLockWhateverPaddingMightSave) {
   EXPECT_EQ(beside_others(made, 0.2, &recorded), "allocator-lock, allocator-lock");
 }
 
-// Others' turns on the CPU of a thread that holds a spin lock, or comes late to a barrier, let its fellows spin.
-TEST(BusyMachine, Spins_UndecidedWhetherByItself) {
-  Attribution recorded;
-  Made made = Made().takes(0, 1, 0.8).treated(1, 0.8).copies(1);
-  made.experiment_.code.known = true;
-  made.experiment_.code.spinning = 0.6;
-  EXPECT_EQ(beside_others(made, 0.3, &recorded), "own-lock, undecided");
-}
-
-// While one thread has no CPU all others may wait for it, but no longer.
-TEST(BusyMachine, OthersTookTooLittleToBeWhy_AsOnAQuietMachine) {
-  Attribution recorded;
-  Made made = Made().takes(0, 1, 1.6).treated(1, 1.6).copies(1);
-  made.experiment_.code.known = true;
-  made.experiment_.code.spinning = 0.6;
-  EXPECT_EQ(beside_others(made, 0.09, &recorded), "own-lock, own-lock");
-  EXPECT_EQ(beside_others(made, 0.2, &recorded), "own-lock, undecided");
+// Others' turns on the CPU of a thread that holds a spin lock, or comes late to a barrier, let its fellows spin; no longer.
+TEST(BusyMachine, Spins_UndecidedUnlessOthersTookTooLittleToBeWhy) {
+  const auto told = [](double seconds, double taken) {
+    Attribution recorded;
+    Made made = Made().takes(0, 1, seconds).treated(1, seconds).copies(1);
+    made.experiment_.code.known = true;
+    made.experiment_.code.spinning = 0.6;
+    return beside_others(made, taken, &recorded);
+  };
+  EXPECT_EQ(told(0.8, 0.3), "own-lock, undecided");
+  EXPECT_EQ(told(1.6, 0.2), "own-lock, undecided");
+  EXPECT_EQ(told(1.6, 0.09), "own-lock, own-lock");
 }
 
 TEST(BusyMachine, WaitsAreShortWhereTheTimeIs_OwnLock) {

@@ -341,7 +341,7 @@ TEST(Program, DescriptorsOfTheDoctor_AreNotPassedOn) {
 TEST(Program, DoctorHoldsMemory_ProgramsPeakIsItsOwn) {
   constexpr std::size_t kHeld = 64 << 20;
   const std::vector<char> held(kHeld, 1);
-  const std::uint64_t peak = run_shell("sleep 0.1").trial.peak_rss_bytes;
+  const std::uint64_t peak = run_shell("sleep 0.5").trial.peak_rss_bytes;
   EXPECT_GT(peak, 100'000U);
   EXPECT_LT(peak, kHeld / 4) << int{held[kHeld / 2]};
 }
