@@ -172,10 +172,17 @@ TEST(Verdict, MoreThanMemoryCanCost_OwnSharingWithoutCopies) {
   EXPECT_EQ(with(2, true), "own-sharing");
   EXPECT_EQ(with(2, false), "undecided") << "it may be a lock";
   EXPECT_EQ(with(1.2, true), "undecided");
-  Made built_in = Made().takes(0, 1, 2).treated(1, 2);
-  built_in.experiment_.code.known = true;
-  built_in.experiment_.code.allocator = 0.75;
-  EXPECT_EQ(found(built_in.verdict()), "undecided") << "a malloc of the program's own";
+}
+
+// A spin lock in a malloc of the program's own, in whose place no other one can be put.
+TEST(Verdict, GrowsInABuiltInMalloc_NotOwnSharing) {
+  Made made = Made().takes(0, 1, 2).copies(1);
+  made.experiment_.variants.resize(1);
+  made.experiment_.code.known = true;
+  made.experiment_.code.contended = 0.75;
+  EXPECT_EQ(found(made.verdict()), "own-sharing");
+  std::swap(made.experiment_.code.contended, made.experiment_.code.allocator);
+  EXPECT_EQ(found(made.verdict()), "undecided");
 }
 
 // OpenMP's threads spin while one of them works, which counts as idle.

@@ -186,14 +186,21 @@ Cause Causes::own_cause(const Verdict& verdict) const {
   const double redundant = does_more_work() ? std::max(0.0, more_work(0) / capacity) : 0;
   if (idle(1) >= kIdleShare * std::max(lost - redundant, redundant)) return cause_of_idleness(idle(1));
   if (idle(0) >= kIdleShare * lost || redundant >= kIdleShare * lost) return Cause::kUndecided;
+  if (grows_in_built_in_malloc()) return Cause::kUndecided;
   const bool did_more = more_work(0) >= kMoreWorkIfShared * lost * capacity;
   return did_more && (was_copied() || !of_.experiment.can_be_copied || is_beyond_bandwidth()) ? Cause::kOwnSharing
                                                                                               : Cause::kUndecided;
 }
 
+bool Causes::grows_in_built_in_malloc() const {
+  const auto is_as_it_is = [](const Cell& of) { return of.variant == 0 || of.trials.empty(); };
+  return of_.experiment.code.known && grows_in_malloc(of_.experiment.code) &&
+         std::ranges::all_of(of_.experiment.cells, is_as_it_is);
+}
+
 bool Causes::is_beyond_bandwidth() const {
   const double most = kBeyondBandwidth * of_.all->setting.width() / of_.alone->setting.width();
-  return of_.experiment.code.known && !grows_in_malloc(of_.experiment.code) &&
+  return of_.experiment.code.known &&
          cpu_seconds(*of_.all) > most * of_.growth_of_work(of_.costs.measured()) * cpu_seconds(*of_.alone);
 }
 

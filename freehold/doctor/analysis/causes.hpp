@@ -74,9 +74,11 @@ class Causes {
   // another. False: it is not, or that was not tried, or it is not clear.
   [[nodiscard]] bool does_more_work() const;
   // True if the CPU time that comes with the threads is more than memory that they all wait for can cost: then it need not
-  // be told from what they share by processes. Not said of a program whose instructions were not sampled, nor
-  // where they are malloc's.
+  // be told from what they share by processes. Not said of a program whose instructions were not sampled.
   [[nodiscard]] bool is_beyond_bandwidth() const;
+  // True if the CPU time that comes with the threads was seen in malloc, and no other one was tried, as with a program that
+  // brings its own: then it is no data of the program's that threads share.
+  [[nodiscard]] bool grows_in_built_in_malloc() const;
   // CPU seconds that the best other allocator saves on all CPUs, idle ones included.
   [[nodiscard]] double saved_capacity() const;
   // Whether the work that comes with the CPUs goes with another allocator. Work that stays is the program's own: it may
