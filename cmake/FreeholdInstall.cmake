@@ -64,7 +64,7 @@ freehold_install_part(pool "Fixed-size object pools" pool slots check sync os ba
 freehold_install_part(heap "Private heaps" heap alloc profile slots check sync os base)
 freehold_install_part(timer "Timer queues and timing wheels" timer pool slots check sync os base)
 freehold_install_part(process "Pools of worker processes, for C++" process sync os base)
-foreach(backend IN ITEMS thread_alloc thread_alloc_owner_pages)
+foreach(backend IN ITEMS thread_alloc thread_alloc_owner_pages thread_alloc_article)
   string(REPLACE "_" "-" name ${backend})
   freehold_install_part(${name} "Thread-local allocation behind a C interface" ${backend} alloc profile slots check sync os base)
 endforeach()

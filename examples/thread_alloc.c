@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* Producer and consumer: one thread allocates messages, another frees them. Link with freehold::thread_alloc, or with
-   freehold::thread_alloc_owner_pages; the source is the same. */
+/* Producer and consumer: one thread allocates messages, another frees them. Link with freehold::thread_alloc,
+   freehold::thread_alloc_owner_pages or freehold::thread_alloc_article; the source is the same. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -8,9 +8,10 @@
 ///
 /// The implementation is chosen at link time, by linking exactly one of
 ///     freehold::thread_alloc              Freehold's engine
-///     freehold::thread_alloc_owner_pages  the article's allocator: every thread owns its pages (OwnerPagesHeap<>)
+///     freehold::thread_alloc_owner_pages  the article's design on the engine: every thread owns its pages
+///     freehold::thread_alloc_article      the article's allocator: the same to the letter, on the process's malloc
 /// A C++ program moves all of its new and delete onto it in one source file, or in every one:
-///     #define FREEHOLD_REDEFINE_NEW
+///     #define FREEHOLD_REDEFINE_NEW  // or REDEFINE_DEFAULT_NEW_OPERATOR, the article's word
 ///     #include "freehold/thread_alloc.h"
 ///
 /// All functions: any thread, at any time of its life, also in thread-local destructors and atexit handlers; not in signal
@@ -33,7 +34,7 @@ extern "C" {
 /// @param bytes  the least size of the block; 0 is allowed and gives a separate block
 /// @return the block. Errors: null and errno ENOMEM if memory or address space is exhausted.
 /// Threads: any. Cost: the engine, 14 instructions from the thread's cache; OwnerPages, up to 128 bytes a few loads and
-/// stores of the thread's own lines, above that the engine's. No atomic read-modify-write on either fast path.
+/// stores of the thread's own lines, above that the engine's or malloc's. No atomic read-modify-write on a fast path.
 __attribute__((malloc, alloc_size(1), warn_unused_result)) void* thread_alloc(size_t bytes) FREEHOLD_NOEXCEPT;
 
 /// Allocates a block with an alignment of the caller's. thread_free frees the block; thread_realloc keeps no alignment above
@@ -41,7 +42,7 @@ __attribute__((malloc, alloc_size(1), warn_unused_result)) void* thread_alloc(si
 /// @param alignment  in bytes. Pre: a power of two
 /// @param bytes      the least size of the block
 /// @return the block. Errors: as thread_alloc.
-/// Threads: any. Cost: the engine's, with both implementations.
+/// Threads: any. Cost: the engine's, or malloc's.
 __attribute__((malloc, alloc_size(2), alloc_align(1), warn_unused_result)) void* thread_alloc_aligned(
     size_t alignment, size_t bytes) FREEHOLD_NOEXCEPT;
 
@@ -57,7 +58,7 @@ __attribute__((alloc_size(2), warn_unused_result)) void* thread_realloc(void* bl
 /// @param block  null, which is ignored. Or a block of these functions that was not freed
 /// Errors: misuse that is detected ends the process with one line on standard error.
 /// Threads: any. Cost: the engine, 16 instructions into the thread's cache; OwnerPages, a few loads and stores for a slot of
-/// the calling thread, one hand-over for each 100 slots of another's.
+/// the calling thread, one hand-over for each 100 slots of another's; the article's, one for each slot.
 void thread_free(void* block) FREEHOLD_NOEXCEPT;
 
 #ifdef __cplusplus
@@ -68,7 +69,7 @@ void thread_free(void* block) FREEHOLD_NOEXCEPT;
 #endif
 
 /* Outside the guard: it must work where another header has included this one before. */
-#ifdef FREEHOLD_REDEFINE_NEW
+#if defined(FREEHOLD_REDEFINE_NEW) || (defined(REDEFINE_DEFAULT_NEW_OPERATOR) && defined(__cplusplus))
 #ifndef __cplusplus
 #error "FREEHOLD_REDEFINE_NEW is for a C++ source file"
 #endif

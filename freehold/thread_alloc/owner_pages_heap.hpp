@@ -38,6 +38,7 @@ namespace freehold::thread_alloc {
 template <class U>
 concept BlockUpstream = PageUpstream<U> && requires(U& upstream, void* block, std::size_t bytes) {
   { upstream.allocate(bytes) } -> std::same_as<void*>;
+  { upstream.allocate_aligned(bytes, bytes) } -> std::same_as<void*>;
   { upstream.reallocate(block, bytes) } -> std::same_as<void*>;
   upstream.deallocate(block);
   { upstream.usable_size(block) } -> std::same_as<std::size_t>;
@@ -46,9 +47,12 @@ concept BlockUpstream = PageUpstream<U> && requires(U& upstream, void* block, st
 // Freehold's engine. In checked mode (FREEHOLD_CHECK=1), which is decided by its first call, it looks at every block, so
 // that all blocks come from it.
 struct EngineUpstream {
-  static void* allocate_page() noexcept { return alloc::allocate_aligned(4096, 4096); }
+  static void* allocate_page() noexcept { return allocate_aligned(4096, 4096); }
   static void free_page(void* page) noexcept { alloc::deallocate(page); }
   static void* allocate(std::size_t bytes) noexcept { return alloc::allocate(bytes); }
+  static void* allocate_aligned(std::size_t alignment, std::size_t bytes) noexcept {
+    return alloc::allocate_aligned(alignment, bytes);
+  }
   static void* reallocate(void* block, std::size_t bytes) noexcept { return alloc::reallocate(block, bytes); }
   static void deallocate(void* block) noexcept { alloc::deallocate(block); }
   static std::size_t usable_size(void* block) noexcept { return alloc::usable_size(block); }
@@ -57,9 +61,10 @@ struct EngineUpstream {
 
 // Whatever malloc the process has. Not for use inside a malloc.
 struct SystemUpstream {
-  static void* allocate_page() noexcept { return std::aligned_alloc(4096, 4096); }
+  static void* allocate_page() noexcept { return allocate_aligned(4096, 4096); }
   static void free_page(void* page) noexcept { std::free(page); }
   static void* allocate(std::size_t bytes) noexcept { return std::malloc(bytes); }
+  static void* allocate_aligned(std::size_t alignment, std::size_t bytes) noexcept { return ::memalign(alignment, bytes); }
   static void* reallocate(void* block, std::size_t bytes) noexcept { return std::realloc(block, bytes); }
   static void deallocate(void* block) noexcept { std::free(block); }
   static std::size_t usable_size(void* block) noexcept { return ::malloc_usable_size(block); }
@@ -119,6 +124,7 @@ class OwnerPagesHeap {
  public:
   static constexpr const char* kName = Policy::kName;              // "mutex", "lock-free", "article": for tables
   static constexpr std::size_t kMaxSmallBytes = Pages::kMaxBytes;  // the largest request that is served from pages
+  static constexpr std::size_t kSlotAlignment = 16;                // bytes
 
   OwnerPagesHeap() = delete;
 
@@ -129,6 +135,11 @@ class OwnerPagesHeap {
     if (self == nullptr) [[unlikely]]
       return allocate_without_owner(bytes);
     return pages_.allocate(*self, bytes);
+  }
+
+  // The same with an alignment that is a power of two.
+  [[nodiscard]] static void* allocate_aligned(std::size_t alignment, std::size_t bytes) noexcept {
+    return alignment <= kSlotAlignment ? allocate(bytes) : blocks().allocate_aligned(alignment, bytes);
   }
 
   // Frees a block. Null is ignored; a pointer that is in no page of slots goes to the upstream, which reports misuse.

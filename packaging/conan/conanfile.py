@@ -29,6 +29,7 @@ LAYERS = {
     "process": ["sync", "os", "base"],
     "thread_alloc": ["alloc"],
     "thread_alloc_owner_pages": ["alloc"],
+    "thread_alloc_article": ["alloc"],
 }
 HEADERS_ONLY = {"sync"}
 # What freehold/malloc/CMakeLists.txt gives to programs that link these.

@@ -36,6 +36,7 @@ use freehold-process process.cpp 0
 use freehold-process-c process_c.c 1
 use freehold-thread-alloc thread_alloc.c 0
 use freehold-thread-alloc-owner-pages thread_alloc.c 0
+use freehold-thread-alloc-article thread_alloc.c 0
 # By Meson, whose libraries come from pkg-config, too; the prefix is not one where the linker looks by itself.
 rm -rf "$work/meson"
 CC=$cc CXX=$cxx meson setup "$work/meson" "$(dirname "$sources")" >"$work/meson.log" && meson test -C "$work/meson" >>"$work/meson.log" ||

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Tests that FREEHOLD_REDEFINE_NEW redirects every form of new and delete. The linker sends the calls of
-// thread_alloc and the other functions through the counters below, so a form that calls another allocator is not counted.
-// new_redefined.cpp has the macro.
+// Tests that FREEHOLD_REDEFINE_NEW, or the article's macro in every file, redirects every form of new and delete. The linker
+// sends the calls of thread_alloc and the other functions through the counters below, so a form that calls another allocator
+// is not counted. new_redefined.cpp has the macro.
 #include <gtest/gtest.h>
 
 #include <atomic>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// thread_alloc from C++, linked with one backend or the other, which FREEHOLD_TEST_BACKEND names. Every block carries a
+// thread_alloc from C++, linked with one of its backends, which FREEHOLD_TEST_BACKEND names. Every block carries a
 // pattern of its own, checked before it is freed: a block given twice, or moved wrongly, does not read back.
 #include "freehold/thread_alloc.h"
 
@@ -11,6 +11,7 @@
 #include <random>
 #include <string_view>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 #include "freehold/thread_alloc/owner_pages_heap.hpp"
@@ -20,12 +21,15 @@ namespace {
 
 using freehold::test::fill;
 using freehold::test::intact;
-using Heap = freehold::thread_alloc::OwnerPagesHeap<>;  // the instance behind the library, if that is the one linked
+using namespace freehold::thread_alloc;
 
-constexpr bool kOwnerPages = std::string_view(FREEHOLD_TEST_BACKEND) == "owner_pages";
+constexpr std::string_view kBackend = FREEHOLD_TEST_BACKEND;
+constexpr bool kOwnerPages = kBackend != "engine";
+// The instance behind the library, if that is the one linked.
+using Heap = std::conditional_t<kBackend == "article", OwnerPagesHeap<ArticlePages<SystemUpstream>>, OwnerPagesHeap<>>;
 
-freehold::thread_alloc::OwnerPagesStats heap_stats() {
-  freehold::thread_alloc::OwnerPagesStats stats;
+OwnerPagesStats heap_stats() {
+  OwnerPagesStats stats;
   Heap::stats(stats);
   return stats;
 }
@@ -56,7 +60,7 @@ std::vector<Block> make_many(std::size_t count, std::uint64_t seed) {
   return blocks;
 }
 
-TEST(ThreadAlloc, Linked_OneOfTwoBackends_IsTheOneAskedFor) {
+TEST(ThreadAlloc, Linked_OneOfTheBackends_IsTheOneAskedFor) {
   const auto before = heap_stats();
   const auto blocks = make_many(1000, 1);
   const auto after = heap_stats();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A C program with the thread_alloc API on either backend; its malloc stays libc's.
+// A C program with the thread_alloc API on any backend; its malloc stays libc's.
 #include <stdlib.h>
 #include <string.h>
 

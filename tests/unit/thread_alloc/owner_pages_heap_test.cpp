@@ -35,6 +35,7 @@ struct Impostors {
     if (model != nullptr) std::memcpy(memory, model, 4096);
     return memory + offset;
   }
+  static void* allocate_aligned(std::size_t, std::size_t bytes) { return allocate(bytes); }
   static void* reallocate(void* block, std::size_t) { return block; }
   static void deallocate(void* block) {
     if (block == nullptr) return;
