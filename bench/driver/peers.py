@@ -39,6 +39,7 @@ CRATE_VERSIONS = {  # pinned, so that two runs compare with the same sources
     "rpmalloc-sys": "0.2.3",  # rpmalloc 1.4.3 (b097fd0)
     "tikv-jemalloc-sys": "0.7.1",  # jemalloc 5.3.1
     "libtcmalloc-sys": "0.1.14",  # google/tcmalloc of June 2025, which has no version numbers
+    "libffi-sys": "4.2.2",  # dlmalloc 2.8.6, for `script/bench mspace`
     "hardened-malloc-sys": "16.0.2026071503",  # GrapheneOS's hardened_malloc of July 2026
 }
 WHEEL_VERSIONS = {"cmeel-mimalloc": "3.4.3"}

@@ -29,6 +29,18 @@ const page = (() => {
     if (ideal) byId(id).append(make('span', {}, make('i', { class: 'swatch dashed' }), ideal));
   }
 
+  // Entries that switch the lines of plots on and off by their labels. entries: [label, colour, on]; plots: what plotInto() returned.
+  function switches(id, entries, plots) {
+    byId(id).append(...entries.map(([text, color, on]) => {
+      const button = make('button', { type: 'button', class: 'switch', 'aria-pressed': String(on) }, make('i', { class: 'swatch', style: `color: var(${color})` }), text);
+      button.addEventListener('click', () => {
+        button.setAttribute('aria-pressed', String(on = !on));
+        for (const plot of plots) plot.setSeries(plot.series.findIndex((line) => line.label === text), { show: on });
+      });
+      return button;
+    }));
+  }
+
   const known = (values) => values.filter((value) => value !== null && value !== undefined);
   // Three digits that count.
   const figure = (value) => number(value, value < 9.995 ? 2 : value < 99.95 ? 1 : 0);
@@ -94,6 +106,7 @@ const page = (() => {
   }
 
   const plots = [];
+  const shownIn = (plot, lines) => lines.filter((line, i) => plot.series[i + 1].show);
 
   // Vertical lines from the least to the greatest value of the sets.
   function drawWhiskers(plot, lines) {
@@ -102,7 +115,7 @@ const page = (() => {
     ctx.setLineDash([]);
     ctx.globalAlpha = 0.55;
     ctx.lineWidth = 1.5 * devicePixelRatio;
-    for (const line of lines) {
+    for (const line of shownIn(plot, lines)) {
       if (!line.ranges) continue;
       ctx.strokeStyle = color(line.color);
       line.ranges.forEach((range, i) => {
@@ -123,7 +136,7 @@ const page = (() => {
     if (!hasRoomForNames(plot)) return;
     const { ctx } = plot;
     const height = 13 * devicePixelRatio;
-    const ends = lines.filter((line) => line.name).map((line, i) => {
+    const ends = shownIn(plot, lines).filter((line) => line.name).map((line, i) => {
       const last = plot.data[lines.indexOf(line) + 1].findLast((value) => value !== null);
       return { line, y: last === undefined ? null : plot.valToPos(last, 'y', true) };
     }).filter((end) => end.y !== null).sort((a, b) => a.y - b.y);
@@ -147,7 +160,7 @@ const page = (() => {
     const inside = plot.cursor.left >= 0 && i !== null && i !== undefined;
     tip.style.display = inside ? 'block' : 'none';
     if (!inside) return;
-    const told = lines.filter((line) => !line.silent && (!line.ifKnown || line.values[i] !== null));
+    const told = shownIn(plot, lines).filter((line) => !line.silent && (!line.ifKnown || line.values[i] !== null));
     tip.replaceChildren(make('b', {}, continuous ? `${figure(x[i])} ${xName}s` : plural(x[i], xName)), ...told.map((line) => make('div', {},
       make('i', { style: line.color ? `color: var(${line.color})` : '' }, line.label),
       make('span', {}, `${number((line.tips || line.values)[i], digits)}${unit}`))));
@@ -159,7 +172,7 @@ const page = (() => {
   }
 
   // lines: {label, values, color (a CSS variable), ranges?, dashed?, strong?, name? (written at its end), tips? (told
-  // instead of the values), noPoints?, onlyPoints?, silent? (nothing in the box), ifKnown? (there only with a value)}.
+  // instead of the values), noPoints?, onlyPoints?, hidden? (until it is switched on), silent? (nothing in the box), ifKnown? (there only with a value)}.
   // scale: {top, unit, digits, label, xName, bottom? (of a logarithmic scale), bottomText?, height?, ticks? (on the x axis; else
   // every x), continuous? (x is no count)}
   function plotInto(parent, title, x, lines, scale) {
@@ -181,13 +194,13 @@ const page = (() => {
       },
       axes: [
         continuous ? { ...axis, size: 30, label: `${xName}s`, grid: { show: false } }
-          : { ...axis, size: 30, label: `${xName}s`, splits: () => ticks, filter: (u, splits) => splits, values: (u, splits) => splits.map(String), grid: { show: false } },
+          : { ...axis, size: 30, label: `${xName}s`, splits: () => ticks, filter: (u, splits) => splits, values: (u, splits) => splits.map((value) => count(value)), grid: { show: false } },
         bottom ? { ...axis, size: 52, label, values: (u, splits) => splits.map((v) => (v === null ? '' : bottomText && v <= bottom ? bottomText : String(v))) }
           : { ...axis, size: 44, label },
       ],
       cursor: { y: false, drag: { x: false, y: false }, points: { size: 9 } },
       series: [{}, ...lines.map((line) => ({
-        label: line.label, spanGaps: true, paths: line.onlyPoints ? () => null : undefined,
+        label: line.label, show: !line.hidden, spanGaps: true, paths: line.onlyPoints ? () => null : undefined,
         stroke: () => color(line.color || '--muted'), width: line.dashed ? 1.5 : line.strong ? 3.5 : named ? 1.5 : 2.25, dash: line.dashed ? [6, 5] : undefined,
         points: line.dashed || line.noPoints || (named && !line.strong) ? { show: false } : { show: true, size: 7, fill: () => color(line.color), stroke: () => color('--card'), width: 1 },
       }))],
@@ -201,6 +214,7 @@ const page = (() => {
     new ResizeObserver(() => {
       if (Math.abs(canvas.clientWidth - plot.width) > 1) plot.setSize({ width: canvas.clientWidth, height });
     }).observe(canvas);
+    return plot;
   }
 
   // The machine, notes and footer that every page has. `texts` come behind the machine's.
@@ -222,5 +236,5 @@ const page = (() => {
     document.documentElement.dataset.milliseconds = String(Math.round(performance.now() - began));
   }
 
-  return { data: JSON.parse(document.getElementById('data').textContent), make, byId, number, megabytes, plural, percent, cell, name, heads, tile, known, figure, heats, heat, ratioBar, legend, plotInto, count, bytes, sortable, fileOf, frameLine, frame, finish };
+  return { data: JSON.parse(document.getElementById('data').textContent), make, byId, number, megabytes, plural, percent, cell, name, heads, tile, known, figure, heats, heat, ratioBar, legend, switches, plotInto, count, bytes, sortable, fileOf, frameLine, frame, finish };
 })();

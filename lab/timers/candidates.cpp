@@ -48,6 +48,12 @@ std::vector<Candidate> make_candidates() {
       in_one_arena<kContainersShared>);
   add(kArticlesPrivate, "all of it on an owner-locked private heap", run_alone<ArticleOnPrivateHeap>,
       run_shared<ArticleOnPrivateHeap>);
+  add(kArticlesPool, "all of it on the C++ library's private heap, std::pmr::unsynchronized_pool_resource",
+      run_alone<ArticleOnPoolResource>, run_shared<ArticleOnPoolResource>);
+  if (::create_mspace != nullptr) {
+    add(kArticlesMspace, "all of it on an mspace without a lock: dlmalloc, of which PTMalloc is made",
+        run_alone<ArticleOnMspace>, run_shared<ArticleOnMspace>);
+  }
   add(kArticlesWheel, "the article's wheel, a ring and a set of handles, on the program's heap: glibc's malloc",
       run_alone<ArticleWheelOnProgramHeap>, run_shared<ArticleWheelOnProgramHeap>);
   add(kArticlesContainersWheel, "its set alone on an owner-locked private heap", run_alone<ArticleWheelContainersPrivate>,
@@ -56,12 +62,12 @@ std::vector<Candidate> make_candidates() {
       run_shared<ArticleWheelOnPrivateHeap>);
   constexpr auto kAlone = run_alone<ContainerOnProgramHeap>;
   constexpr auto kShared = run_shared<ContainerOnProgramHeap>;
-  add(kReference, "a map and a multimap, half of the article's allocations, on the program's heap: glibc's malloc", kAlone,
+  add("container", "a map and a multimap, half of the article's allocations, on the program's heap: glibc's malloc", kAlone,
       kShared);
   add("container-1-arena", "the same; malloc has a single arena, so one lock for all", in_one_arena<kAlone>,
       in_one_arena<kShared>);
   add("container-freehold", "the same; Freehold is the program's malloc", kAlone, kShared, Kind::kOurs, true);
-  add(kPrivate, "the same containers on an owner-locked private heap", run_alone<ContainerOnPrivateHeap>,
+  add("container-private", "the same containers on an owner-locked private heap", run_alone<ContainerOnPrivateHeap>,
       run_shared<ContainerOnPrivateHeap>);
   add(kQueue, "TimerQueue: intrusive nodes", run_alone<IntrusiveQueue>, run_shared<IntrusiveQueue>);
   add(kWheel, "TimerWheel: a hierarchical wheel, ticks of a millisecond", run_alone<Wheel>, run_shared<Wheel>);

@@ -192,7 +192,7 @@ ordered_json phase_json(const Results& results, const Series& series, Phase phas
           {"sleeps_per_thousand", median(Figure::kSleeps)},
           {"waits_per_thousand", median(Figure::kWaits)},
           {"spread", spread_of(figures_of(&series, phase, Figure::kCpu))},
-          {"to_base", ratio(results.find(job.row(), job.load, kReference))},
+          {"to_base", ratio(results.find(job.row(), job.load, kArticlesQueue))},
           {"to_alone", ratio(results.find(job.row(), Load::kAlone, job.name()))}};
 }
 
@@ -219,13 +219,26 @@ ordered_json target_json(const Target& target) {
           {"reached", target.is_reached()}};
 }
 
+ordered_json moved_json(const Moved& moved) {
+  const auto range = [](const Range& ms) {
+    return ordered_json{{"median", ms.median}, {"least", ms.least}, {"greatest", ms.greatest}};
+  };
+  return {{"before", moved.before},
+          {"after", moved.after},
+          {"test", name_of(moved.test)},
+          {"phase", name_of(moved.phase)},
+          {"before_ms", range(moved.before_ms)},
+          {"after_ms", range(moved.after_ms)}};
+}
+
 }  // namespace
 
 ordered_json results_json(const Results& results) {
   ordered_json json = head_json("freehold-timers", results);
   json.update({{"settings", options().json(results.settings)},
-               {"base", kReference},
+               {"base", kArticlesQueue},
                {"targets", list_json(targets_of(results), target_json)},
+               {"moved", list_json(moved_of(results), moved_json)},
                {"notes", notes_of(results)},
                {"series", list_json(results.series, [&](const Series& series) { return series_json(results, series); })}});
   return json;

@@ -68,6 +68,18 @@ struct Target {
   [[nodiscard]] bool is_reached() const { return at_least ? ratio.median >= wanted : ratio.median <= wanted; }
 };
 [[nodiscard]] std::vector<Target> targets_of(const Results& results);
+
+// The article's figure: a phase on the program's heap and on a private one, in milliseconds of CPU time for so many timers,
+// in a fresh process.
+inline constexpr double kArticlesTimers = 100'000;
+struct Moved {
+  std::string_view before, after;  // structures
+  Trial test;
+  Phase phase;
+  Range before_ms, after_ms;
+};
+// The article's queue and its wheel, as far as they were measured.
+[[nodiscard]] std::vector<Moved> moved_of(const Results& results);
 // Sentences about spread, failures and interruption.
 [[nodiscard]] std::vector<std::string> notes_of(const Results& results);
 

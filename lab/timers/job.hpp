@@ -116,16 +116,15 @@ struct Candidate {
   Report (*run_shared)(const Job&) = nullptr;  // any thread may use it; null: it cannot be shared
 };
 
-// The article's two structures, on the system's heap and on a private one.
+// The article's two structures, on the system's heap and on a private one. The queue is the reference of the ratios.
 inline constexpr std::string_view kArticlesQueue = "article";
+inline constexpr std::string_view kArticlesPool = "article-pool-resource";
+inline constexpr std::string_view kArticlesMspace = "article-mspace";
 inline constexpr std::string_view kArticlesContainers = "article-containers";
 inline constexpr std::string_view kArticlesContainersWheel = "article-wheel-containers";
 inline constexpr std::string_view kArticlesPrivate = "article-private";
 inline constexpr std::string_view kArticlesWheel = "article-wheel";
 inline constexpr std::string_view kArticlesPrivateWheel = "article-wheel-private";
-// The reference of the ratios: the article's order in two containers, on the system's heap.
-inline constexpr std::string_view kReference = "container";
-inline constexpr std::string_view kPrivate = "container-private";
 inline constexpr std::string_view kQueue = "queue";
 inline constexpr std::string_view kWheel = "wheel";
 inline constexpr std::string_view kBaseline = "baseline";

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <memory_resource>
 #include <utility>
 #include <vector>
 
@@ -18,6 +19,14 @@
 #include "lab/timers/container_timer_queue.hpp"
 #include "lab/timers/deque_timer_queue.hpp"
 #include "lab/timers/structure.hpp"
+
+// dlmalloc's; null where the build has not got its source.
+extern "C" {
+[[gnu::weak]] void* create_mspace(std::size_t capacity, int locked);
+[[gnu::weak]] std::size_t destroy_mspace(void* space);
+[[gnu::weak]] void* mspace_malloc(void* space, std::size_t bytes);
+[[gnu::weak]] void mspace_free(void* space, void* block);
+}
 
 namespace freehold::cli::timers {
 
@@ -74,6 +83,20 @@ class OwnTimers {
   Home home_;
 };
 
+// An mspace, if the build has dlmalloc's source (lab/CMakeLists.txt).
+class Mspace {
+ public:
+  Mspace() = default;
+  Mspace(const Mspace&) = delete;
+  Mspace& operator=(const Mspace&) = delete;
+  ~Mspace() { ::destroy_mspace(space_); }
+  [[nodiscard]] void* allocate(std::size_t bytes, std::size_t) noexcept { return ::mspace_malloc(space_, bytes); }
+  void deallocate(void* block, std::size_t = 0, std::size_t = 0) noexcept { ::mspace_free(space_, block); }
+
+ private:
+  void* const space_ = ::create_mspace(0, 0);
+};
+
 // A structure of containers, Timers<Allocator, Locking>, on the program's heap; or on a private one, which the structure's
 // lock guards as well; or with its containers alone on a private one.
 template <template <class...> class Timers, class Locking>
@@ -81,11 +104,11 @@ struct OnProgramHeap {
   explicit OnProgramHeap(std::uint32_t) {}
   Timers<std::allocator<std::byte>, Locking> timers;
 };
-template <template <class...> class Timers, class Locking>
+template <template <class...> class Timers, class Locking, class Heap = heap::OwnerLockedHeap>
 struct OnPrivateHeap {
-  using Allocator = heap::HeapAllocator<std::byte, heap::OwnerLockedHeap>;
+  using Allocator = heap::HeapAllocator<std::byte, Heap>;
   explicit OnPrivateHeap(std::uint32_t) {}
-  heap::OwnerLockedHeap heap;
+  Heap heap;
   Timers<Allocator, Locking> timers{Allocator(heap)};
 };
 template <template <class...> class Timers, class Locking>
@@ -100,6 +123,14 @@ template <class Locking>
 using ArticleOnProgramHeap = OnProgramHeap<timer::DequeTimerQueue, Locking>;
 template <class Locking>
 using ArticleOnPrivateHeap = OnPrivateHeap<timer::DequeTimerQueue, Locking>;
+template <class Locking>
+using ArticleOnMspace = OnPrivateHeap<timer::DequeTimerQueue, Locking, Mspace>;
+template <class Locking>
+struct ArticleOnPoolResource {
+  explicit ArticleOnPoolResource(std::uint32_t) {}
+  std::pmr::unsynchronized_pool_resource heap;
+  timer::DequeTimerQueue<std::pmr::polymorphic_allocator<std::byte>, Locking> timers{&heap};
+};
 template <class Locking>
 using ArticleContainersPrivate = ContainersOnPrivateHeap<timer::DequeTimerQueue, Locking>;
 template <class Locking>

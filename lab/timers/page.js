@@ -2,12 +2,13 @@
 // Draws the page of freehold timers from its JSON.
 'use strict';
 (() => {
-  const { data, make, byId, number, megabytes, legend, plotInto, plural, known, heats, heat, figure, ratioBar } = page;
+  const { data, make, byId, number, megabytes, switches, plotInto, plural, known, heats, heat, figure, ratioBar } = page;
   const { settings } = data;
   const names = settings.structures.map((s) => s.name);
-  const palette = ['--c1', '--c4', '--c0', '--c2', '--c5', '--c6', '--c7'];
-  const others = names.filter((name) => name !== 'wheel');
-  const colorOf = (name) => (name === 'wheel' ? '--c3' : palette[others.indexOf(name) % palette.length]);
+  // The six that the question is about come first, each with a colour that no other line has.
+  const six = ['wheel', 'queue', 'article', 'article-private', 'libuv', 'asio'];
+  const others = names.filter((name) => !six.includes(name));
+  const colorOf = (name) => ['--c3', '--c0', '--c1', '--c4', '--c2', '--c5'][six.indexOf(name)] || ['--c6', '--c7'][others.indexOf(name) % 2];
   const sources = new Map(settings.structures.map((s) => [s.name, s.source]));
   const loads = { alone: 'nothing else runs', busy: 'beside threads that touch memory', heap: 'beside threads that allocate and free' };
   const phaseOf = (series, phase) => (series ? series.phases.find((p) => p.phase === phase) : undefined);
@@ -33,23 +34,24 @@
     const counts = [...new Set(series.map((s) => s.timers))].sort((a, b) => a - b);
     if (counts.length === 0) return byId('rearm').remove();
     const shown = names.filter((name) => series.some((s) => s.structure === name));
-    legend('rearm-legend', shown.map((name) => [name, colorOf(name)]));
+    const isOn = (name) => six.includes(name) || shown.length <= six.length;
     const costs = known(series.map((s) => phaseOf(s, 'set-then-cancel').cpu_ns)).filter((ns) => ns > 0);
     const top = 2 * Math.max(1, ...costs);
     const bottom = 10 ** Math.floor(Math.log10(Math.min(top, ...costs)));
-    for (const load of settings.loads) {
+    const plots = settings.loads.map((load) => {
       const lines = shown.map((name) => {
         const all = counts.map((n) => series.find((s) => s.timers === n && s.load === load && s.structure === name));
-        return { label: name, name, color: colorOf(name), strong: name === 'wheel',
+        return { label: name, name, color: colorOf(name), strong: name === 'wheel', hidden: !isOn(name), dashed: !six.includes(name),
           values: all.map((s) => (s ? phaseOf(s, 'set-then-cancel').cpu_ns : null)),
           ranges: all.map((s) => {
             const samples = s ? s.samples.filter(Boolean).map((x) => x['set-then-cancel'].cpu_ns / x['set-then-cancel'].operations) : [];
             return samples.length > 1 ? [Math.min(...samples), Math.max(...samples)] : null;
           }) };
       });
-      plotInto(byId('rearm-plots'), `${loads[load][0].toUpperCase()}${loads[load].slice(1)}`, counts, lines,
+      return plotInto(byId('rearm-plots'), `${loads[load][0].toUpperCase()}${loads[load].slice(1)}`, counts, lines,
         { top, bottom, unit: ' ns', digits: 1, label: 'ns a pair', xName: 'timer', height: 320 });
-    }
+    });
+    switches('rearm-legend', [...shown].sort((a, b) => isOn(b) - isOn(a)).map((name) => [name, colorOf(name), isOn(name)]), plots);
   }
 
   function matrix() {

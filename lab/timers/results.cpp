@@ -44,13 +44,15 @@ class Targets {
   void private_heap() {
     for (const Trial test : {Trial::kFreshRandom, Trial::kFreshAscending, Trial::kRandom, Trial::kAscending}) {
       const Row row{test, results_.settings.count, 1};
-      const auto gain = ratios_of(find(row, Load::kAlone, kReference), find(row, Load::kAlone, kPrivate), Phase::kAll);
-      add(fmt::format("create, set and handle, {}: {} / {}", name_of(test), kReference, kPrivate), gain, 1.3, true);
+      const auto gain =
+          ratios_of(find(row, Load::kAlone, kArticlesQueue), find(row, Load::kAlone, kArticlesPrivate), Phase::kAll);
+      add(fmt::format("create, set and handle, {}: {} / {}", name_of(test), kArticlesQueue, kArticlesPrivate), gain, 1.3,
+          true);
     }
   }
   // Threads that hammer the program's heap, against none, and against those that leave the heap alone.
   void background() {
-    for (const std::string_view name : {kPrivate, kQueue, kWheel}) {
+    for (const std::string_view name : {kArticlesPrivate, kQueue, kWheel}) {
       for (const Trial test : {Trial::kRandom, Trial::kAscending}) {
         const Row row{test, results_.settings.count, 1};
         for (const Load other : {Load::kAlone, Load::kBusy}) {
@@ -120,6 +122,25 @@ std::vector<Target> targets_of(const Results& results) {
   targets.wheel("wheel-any-thread", {"libuv", "asio"});
   targets.growth();
   return std::move(targets).all();
+}
+
+std::vector<Moved> moved_of(const Results& results) {
+  std::vector<Moved> all;
+  for (const auto& [before, after] :
+       {std::pair{kArticlesQueue, kArticlesPrivate}, {kArticlesWheel, kArticlesPrivateWheel}}) {
+    for (const Trial test : {Trial::kFreshRandom, Trial::kFreshAscending}) {
+      const Row row{test, results.settings.count, 1};
+      for (const Phase phase : phases_of(test)) {
+        const auto milliseconds = [&](std::string_view name) {
+          const Sets ns = figures_of(results.find(row, Load::kAlone, name), phase, Figure::kCpu);
+          return range_of(combine({ns}, [](const auto& v) { return v[0] * kArticlesTimers / 1e6; }));
+        };
+        if (const auto from = milliseconds(before), to = milliseconds(after); from && to)
+          all.push_back({before, after, test, phase, *from, *to});
+      }
+    }
+  }
+  return all;
 }
 
 std::vector<std::string> notes_of(const Results& results) {

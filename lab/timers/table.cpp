@@ -70,10 +70,10 @@ class Tables {
     figures("NANOSECONDS of CPU per operation, nothing else running", false, [](const Series& series, Phase phase) {
       return series.job.load == Load::kAlone ? number(figures_of(&series, phase, Figure::kCpu)) : "";
     });
-    figures(fmt::format("AGAINST {}: ratio of CPU time, nothing else running", kReference), true,
+    figures(fmt::format("AGAINST {}: ratio of CPU time, nothing else running", kArticlesQueue), true,
             [this](const Series& series, Phase phase) {
               if (series.job.load != Load::kAlone) return std::string();
-              return number(ratios_of(&series, results_.find(series.job.row(), Load::kAlone, kReference), phase));
+              return number(ratios_of(&series, results_.find(series.job.row(), Load::kAlone, kArticlesQueue), phase));
             });
   }
 

@@ -71,8 +71,22 @@ TEST_F(LabPage, OfTimers_EveryPlotAndTable) {
   EXPECT_EQ(count(seen.dom, "data-ready=\"3\""), 1u);  // one for each load
   EXPECT_EQ(count(seen.dom, "<canvas"), 3u);
   EXPECT_EQ(count(seen.dom, "14 of 18 targets reached"), 1u);
+  EXPECT_EQ(count(seen.dom, "class=\"switch\" aria-pressed=\"true\""), 5u);
   EXPECT_EQ(count(seen.dom, "class=\"fill lost\""), 4u);
   EXPECT_EQ(count(seen.dom, "<h3>"), rows_of(results.settings).size());
+}
+
+// The six that matter are drawn, and the rest waits for its switch; a run of few structures draws them all.
+TEST_F(LabPage, OfTimersWithAllStructures_SixLinesAreOn) {
+  timers::Settings settings;
+  for (const timers::Candidate& candidate : timers::candidates()) settings.structures.push_back(&candidate);
+  settings.tests = {timers::Trial::kRearm};
+  settings.repeat = 1;
+  const Seen seen = look_at_text(
+      cli::page_of(timers::page_parts(), results_json(timers::results_of(settings, [](const auto&, auto) { return 5.0; }))));
+  expect_quiet(seen);
+  EXPECT_EQ(count(seen.dom, "class=\"switch\" aria-pressed=\"true\""), 6u);
+  EXPECT_EQ(count(seen.dom, "class=\"switch\" aria-pressed=\"false\""), settings.structures.size() - 6);
 }
 
 TEST_F(LabPage, OfArticles_EveryClaimAndTable) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "lab/timers/run.hpp"
 #include "tests/support/test.hpp"
+#include "tests/unit/lab/timers_support.hpp"
 
 namespace freehold::cli::timers {
 namespace {
@@ -66,6 +67,25 @@ TEST(TimersLoops, Defects_AreNoticed) {
   EXPECT_EQ(run_on<Defective<Defect::kDisorder>>(job_with(Trial::kRandom)).correct, 0u);
   EXPECT_EQ(run_on<Defective<Defect::kCancelsInVain>>(job_with(Trial::kCancel)).correct, 0u);
   EXPECT_EQ(run_on<Defective<Defect::kForgetsToSet>>(job_with(Trial::kRearm)).correct, 0u);
+}
+
+// ---- what is computed
+
+TEST(TimersMoved, ArticlesQueue_MillisecondsOf100000TimersBeforeAndAfter) {
+  const Results results = results_with([](const Job& job, std::size_t set) {
+    return job.name() == kArticlesQueue ? 600.0 + 10 * static_cast<double>(set) : 400.0;
+  });
+  const std::vector<Moved> all = moved_of(results);
+  ASSERT_EQ(all.size(), 8u);  // two tests of four phases; the article's wheel was not measured
+  EXPECT_EQ(all[0].before, kArticlesQueue);
+  EXPECT_EQ(all[0].after, kArticlesPrivate);
+  EXPECT_EQ(all[0].phase, Phase::kCreate);
+  EXPECT_DOUBLE_EQ(all[0].before_ms.median, 61);
+  EXPECT_DOUBLE_EQ(all[0].before_ms.greatest, 62);
+  EXPECT_DOUBLE_EQ(all[0].after_ms.median, 40);
+  EXPECT_EQ(all[3].phase, Phase::kAll);
+  EXPECT_DOUBLE_EQ(all[3].before_ms.median, 183);
+  for (const Target& target : targets_of(results)) EXPECT_EQ(target.text.find("container"), target.text.npos) << target.text;
 }
 
 }  // namespace
