@@ -26,7 +26,6 @@ void add_doctor_compare(Command& doctor, Invocation& invocation);
 void add_workers(CLI::App& app, Invocation& invocation);
 void add_replay(CLI::App& app, Invocation& invocation);
 void add_heap(CLI::App& app, Invocation& invocation);
-void add_mcp(CLI::App& app, Invocation& invocation);
 
 // The subcommands of the product; add_freehold() adds the names of the laboratory's, too.
 void add_product(CLI::App& app, Invocation& invocation);
