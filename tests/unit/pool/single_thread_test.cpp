@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The pool for one thread, and every strategy's form for one thread, against a set of what is in use.
 #include "freehold/pool/single_thread.hpp"
+
+#include <sys/resource.h>
+
 #include "freehold/pool/object_pool.hpp"
 #include "lab/strategies/registry.hpp"
 #include "tests/support/test.hpp"
@@ -54,6 +57,60 @@ TEST(SingleThreadPool, LittleUsed_OpensLittle) {
   EXPECT_LE(pool.peak_slots(), 64u);
   EXPECT_EQ(pool.in_use(), 1u);
   pool.release(slot);
+}
+// Rounds of all slots, which come back in their order, backwards, every third first, in pairs, and by chance: runs begin,
+// end and lie on the stack. Every round finds every slot once.
+TEST(SingleThreadPool, OrdersOfRelease_EachSlotOnce) {
+  for (const std::size_t slots : {5u, 64u, 1000u}) {
+    SingleThreadPool pool({.slots = slots, .slot_bytes = 24});
+    std::vector<void*> all, held;
+    while (void* const slot = pool.acquire()) all.push_back(slot);
+    ASSERT_EQ(all.size(), slots);
+    std::ranges::sort(all);
+    held = all;
+    std::mt19937 random(3);
+    for (int round = 0; round < 40; ++round) {
+      switch (round % 5) {
+        case 0: break;
+        case 1: std::ranges::reverse(held); break;
+        case 2:
+          std::ranges::stable_partition(held,
+                                        [&](void* slot) { return (std::ranges::find(all, slot) - all.begin()) % 3 == 0; });
+          break;
+        case 3:
+          for (std::size_t i = 0; i + 1 < slots; i += 2) std::swap(held[i], held[i + 1]);
+          break;
+        default: std::ranges::shuffle(held, random);
+      }
+      const std::size_t kept = random() % slots;  // these stay in use meanwhile
+      for (std::size_t i = kept; i < slots; ++i) {
+        pool.release(held[i]);
+        ASSERT_EQ(pool.in_use(), slots - (i - kept + 1));
+      }
+      for (std::size_t i = kept; i < slots; ++i) {
+        held[i] = pool.acquire();
+        ASSERT_EQ(pool.in_use(), i + 1);
+      }
+      ASSERT_EQ(pool.acquire(), nullptr);
+      std::vector<void*> found = held;
+      std::ranges::sort(found);
+      ASSERT_EQ(found, all);
+    }
+  }
+}
+TEST(SingleThreadPool, ReleasedInOrder_TakesNoMemoryOfTheStack) {
+  constexpr std::size_t kSlots = 100'000;
+  SingleThreadPool pool({.slots = kSlots, .slot_bytes = 16});
+  std::vector<void*> held(kSlots);
+  const auto faults = [] {
+    rusage usage{};
+    ::getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_minflt;
+  };
+  for (void*& slot : held) slot = pool.acquire();
+  const auto before = faults();
+  for (void* const slot : held) pool.release(slot);
+  EXPECT_LE(faults() - before, 8);  // 196 pages as addresses
 }
 TEST(SingleThreadPool, BelowObjectPool_Works) {
   ObjectPool<std::string, SingleThreadPool> pool(2);
