@@ -9,8 +9,9 @@
 // A periodic timer is set again before its function is called, for a period after the time it was due at, so that it does
 // not drift; periods that have passed already are left out. So the function can cancel it, set it otherwise, or end it.
 //
-//   Invariant: under the lock, `period` and `due` are those of the last set(); a call that belongs to an earlier one finds
-//   the timer armed, or `period` zero, and does not set it again.
+//   Invariants: under the lock, `period` and `due` are those of the last set(); a call that belongs to an earlier one finds
+//   the timer armed, or `period` zero, and does not set it again. And the object keeps its block until no call runs, so that
+//   its function can use the object while another thread ends it; a set() then says that there is no timer.
 //
 // T: a structure for one thread, or one for several that can be waited for (quiesce(), as Driver's): else nobody could say
 // when the function may be destroyed. It must live longer than its timers.
@@ -62,9 +63,10 @@ class OwnedTimer {
   /// Errors: std::bad_alloc.
   template <std::invocable F>
   OwnedTimer(T& timers, F&& f) : block_(new Call<std::decay_t<F>>(timers, std::forward<F>(f))) {
-    block_->id = timers.create(fire, block_);
-    if (!block_->id) {
-      block_->end(*block_);
+    Block& block = get();
+    block.id = timers.create(fire, &block);
+    if (!block.id) {
+      block.end(block);
 #ifdef __cpp_exceptions
       throw std::bad_alloc();
 #else
@@ -72,9 +74,12 @@ class OwnedTimer {
 #endif
     }
   }
-  OwnedTimer(OwnedTimer&& other) noexcept : block_(std::exchange(other.block_, nullptr)) {}
+  OwnedTimer(OwnedTimer&& other) noexcept : block_(other.take()) {}
+  /// Ends the former timer, as reset(), before the other one takes its place.
   OwnedTimer& operator=(OwnedTimer&& other) noexcept {
-    OwnedTimer(std::move(other)).swap(*this);
+    if (this == &other) return *this;
+    reset();
+    block_.store(other.take());
     return *this;
   }
   /// As reset().
@@ -82,21 +87,26 @@ class OwnedTimer {
 
   /// Exchanges two timers.
   /// @param other  the other one
-  void swap(OwnedTimer& other) noexcept { std::swap(block_, other.block_); }
+  void swap(OwnedTimer& other) noexcept {
+    Block* const block = other.take();
+    other.block_.store(take());
+    block_.store(block);
+  }
   /// Ends the timer; *this is none then. With a driver it waits for the callback that runs, unless that is its caller.
   void reset() noexcept {
-    Block* const block = std::exchange(block_, nullptr);
+    Block* const block = block_.load();
     if (block == nullptr) return;
     block->timers.destroy(block->id);
     if constexpr (Quiescent<T>) block->timers.quiesce();
-    // Nobody calls it any more; if it runs, it is our caller.
+    block_.store(nullptr);
+    // No thread calls the function any more; if it runs, it is our caller.
     if (block->is_running.load())
       block->has_ended.store(true);
     else
       block->end(*block);
   }
   /// Whether there is a timer.
-  [[nodiscard]] explicit operator bool() const noexcept { return block_ != nullptr; }
+  [[nodiscard]] explicit operator bool() const noexcept { return block_.load() != nullptr; }
 
   // Pre of all that follow: *this is not none.
   /// Arms the timer for one call.
@@ -127,21 +137,22 @@ class OwnedTimer {
   /// Disarms the timer; a periodic one stops.
   /// Returns: whether it was armed and will not fire; in its own function: whether that will not be called again.
   bool cancel() noexcept {
-    const Guard guard(block_->lock);
-    block_->period.store({});
-    return block_->timers.cancel(block_->id);
+    Block& block = get();
+    const Guard guard(block.lock);
+    block.period.store({});
+    return block.timers.cancel(block.id);
   }
   /// When it fires; none: it is not armed.
-  [[nodiscard]] std::optional<TimePoint> expiry() const noexcept { return block_->timers.expiry(block_->id); }
+  [[nodiscard]] std::optional<TimePoint> expiry() const noexcept { return get().timers.expiry(get().id); }
   /// Whether it will fire.
   [[nodiscard]] bool is_armed() const noexcept { return expiry().has_value(); }
   /// How long it is until it fires; none: it is not armed.
   /// @param now  the time to begin at
   [[nodiscard]] std::optional<Clock::duration> remaining(TimePoint now = Clock::now()) const noexcept {
-    return timer::remaining(block_->timers, block_->id, now);
+    return timer::remaining(get().timers, get().id, now);
   }
   /// Its handle in the structure.
-  [[nodiscard]] TimerId id() const noexcept { return block_->id; }
+  [[nodiscard]] TimerId id() const noexcept { return get().id; }
 
  private:
   using Mutex = typename Locking::Mutex;
@@ -174,11 +185,18 @@ class OwnedTimer {
     F f;
   };
 
+  [[nodiscard]] Block& get() const noexcept { return *block_.load(); }
+  [[nodiscard]] Block* take() noexcept {
+    Block* const block = block_.load();
+    block_.store(nullptr);
+    return block;
+  }
   SetResult arm(TimePoint time, Clock::duration period) noexcept {
-    const Guard guard(block_->lock);
-    block_->period.store(period);
-    block_->due.store(time);
-    return block_->timers.set(block_->id, time);
+    Block& block = get();
+    const Guard guard(block.lock);
+    block.period.store(period);
+    block.due.store(time);
+    return block.timers.set(block.id, time);
   }
   static void fire(void* context, TimerId) {
     Block& block = *static_cast<Block*>(context);
@@ -200,7 +218,7 @@ class OwnedTimer {
     block.timers.set(block.id, next);
   }
 
-  Block* block_ = nullptr;
+  Var<Block*> block_{nullptr};
 };
 template <class T, class F>
 OwnedTimer(T&, F&&) -> OwnedTimer<T>;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // OwnedTimer beside a driver's thread, under every interleaving within the bounds: its end, its cancel and its set against
-// the round in which it is called. The oracle: what the function uses may go when the timer has ended (a race on plain data
-// else); a periodic timer that was cancelled is called no more, and one that was set otherwise is called once for that. Each
-// part of it that is left out is noticed.
+// the round in which it is called, and its end against its function, which sets it again. The oracle: what the function uses
+// may go when the timer has ended (a race on plain data else); a periodic timer that was cancelled is called no more, and
+// one that was set otherwise is called once for that. Each part of it that is left out is noticed.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -98,6 +98,29 @@ struct Scenarios {
       delete &timer;
     });
   }
+  // The function uses the object, which another thread ends meanwhile: it is called no more, however often it has set
+  // itself.
+  static void end_while_it_sets_itself(Execution& run) {
+    D driver;
+    SimAtomics::var<int> memory{1};
+    Owned& timer = *new Owned();
+    timer = Owned(driver, [&] {
+      SIM_CHECK(memory.load() == 1);
+      timer.set(at(5));
+    });
+    timer.set(at(5));
+    driver.round(0);
+    run.spawn([&] { driver.round(5); });
+    run.spawn([&] {
+      timer.reset();
+      memory.store(2);
+    });
+    run.check([&] {
+      SIM_CHECK(!timer);
+      driver.round(100);
+      delete &timer;
+    });
+  }
   static void cancel_of_a_periodic_one(Execution& run) {
     D driver;
     int calls = 0;
@@ -154,6 +177,7 @@ struct Scenarios {
   inline static const sim::Scenarios kAll = {
       {{.name = "end while it fires", .preemptions = 2, .stale = 1}, end_while_it_fires},
       {{.name = "end of a periodic one", .preemptions = 2, .stale = 1}, end_of_a_periodic_one},
+      {{.name = "end while it sets itself", .preemptions = 2, .stale = 1}, end_while_it_sets_itself},
       {{.name = "cancel of a periodic one", .preemptions = 2, .stale = 1}, cancel_of_a_periodic_one},
       {{.name = "set of a periodic one", .preemptions = 2, .stale = 1}, set_of_a_periodic_one},
       {{.name = "other period", .preemptions = 2, .stale = 1}, other_period},

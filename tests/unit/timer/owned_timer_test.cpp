@@ -141,5 +141,30 @@ TYPED_TEST(OwnedByDriver, EndWhileItFires_NoCallAfterwards) {
   }
 }
 
+// The function sets its own timer again through the object, which another thread ends, by reset() or by another timer.
+TYPED_TEST(OwnedByDriver, EndWhileItSetsItself_NoCallAfterwards) {
+  TypeParam timers;
+  std::atomic<int> late{0}, calls{0};
+  for (int round = 0; round < 300; ++round) {
+    std::atomic<bool> has_ended{false};
+    OwnedTimer<TypeParam> timer;
+    timer = OwnedTimer(timers, [&] {
+      late += has_ended;
+      ++calls;
+      timer.set_after(0ms);
+    });
+    timer.set_after(0ms);
+    if (round % 3 == 0) std::this_thread::sleep_for(100us);
+    if (round % 2 == 0)
+      timer.reset();
+    else
+      timer = OwnedTimer(timers, [] {});
+    has_ended = true;
+    if (round % 50 == 0) std::this_thread::sleep_for(1ms);
+  }
+  EXPECT_EQ(late, 0);
+  EXPECT_GT(calls, 0);
+}
+
 }  // namespace
 }  // namespace freehold::test
