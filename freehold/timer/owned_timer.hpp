@@ -20,6 +20,7 @@
 // Errors: the constructor throws std::bad_alloc when T has no timer, or the heap no block; without exceptions it ends there.
 #pragma once
 #include <concepts>
+#include <cstdint>
 #include <cstdlib>
 #include <memory>
 #include <new>
@@ -130,7 +131,7 @@ class OwnedTimer {
   /// @param period  more than zero
   template <class Rep, class Period>
   SetResult every(TimePoint first, std::chrono::duration<Rep, Period> period) noexcept {
-    const auto step = std::chrono::ceil<Clock::duration>(period);
+    const Clock::duration step = saturated(period);
     FREEHOLD_ASSERT(step > Clock::duration::zero());
     return arm(first, step);
   }
@@ -206,14 +207,19 @@ class OwnedTimer {
     block.is_running.store(false);
     if (block.has_ended.load()) block.end(block);
   }
-  // Sets a periodic timer again, unless somebody has done so since it was due.
+  // Sets a periodic timer again, unless somebody has done so since it was due: for the first of its times that lies after
+  // now. At the end of time there is none.
   static void repeat(Block& block) noexcept {
     const Guard guard(block.lock);
     const Clock::duration period = block.period.load();
     if (period == Clock::duration::zero() || block.timers.expiry(block.id)) return;
-    const TimePoint now = block.timers.now();
-    TimePoint next = block.due.load();
-    next += now < next ? period : ((now - next) / period + 1) * period;
+    const TimePoint now = block.timers.now(), due = block.due.load();
+    // Unsigned: the difference of any two times, and here due <= now.
+    const auto late = static_cast<std::uint64_t>(now.time_since_epoch().count()) -
+                      static_cast<std::uint64_t>(due.time_since_epoch().count());
+    const Clock::duration passed(static_cast<Clock::rep>(late % static_cast<std::uint64_t>(period.count())));
+    const TimePoint next = now < due ? timer::after(period, due) : timer::after(period - passed, now);
+    if (next <= now) return;
     block.due.store(next);
     block.timers.set(block.id, next);
   }

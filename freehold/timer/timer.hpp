@@ -128,15 +128,25 @@ concept Timers = requires(T& timers, Callback callback, void* context, TimerId i
 template <class T>
 concept SharedTimers = Timers<T> && requires { requires T::kShared; };
 
-/// The time that lies `delay` after `now`; the end of time if that is further away.
+/// A duration in the clock's unit, rounded up; the greatest or the least one where it lies beyond them, or is no number.
+/// @param duration  any unit of std::chrono
+template <class Rep, class Period>
+[[nodiscard]] constexpr Clock::duration saturated(std::chrono::duration<Rep, Period> duration) noexcept {
+  using Seconds = std::chrono::duration<double>;
+  if (!(Seconds(duration) < Seconds(Clock::duration::max()))) return Clock::duration::max();
+  if (Seconds(duration) <= Seconds(Clock::duration::min())) return Clock::duration::min();
+  return std::chrono::ceil<Clock::duration>(duration);
+}
+/// The time that lies `delay` after `now`; the end or the beginning of time if that is further away.
 /// @param delay  any unit of std::chrono
 /// @param now    the time to begin at
 template <class Rep, class Period>
 [[nodiscard]] TimePoint after(std::chrono::duration<Rep, Period> delay, TimePoint now = Clock::now()) noexcept {
-  using Seconds = std::chrono::duration<double>;
-  if (Seconds(delay) >= Seconds(TimePoint::max().time_since_epoch()) - Seconds(now.time_since_epoch()))
-    return TimePoint::max();
-  return now + std::chrono::ceil<Clock::duration>(delay);
+  const Clock::duration step = saturated(delay);
+  Clock::rep count = 0;
+  if (!__builtin_add_overflow(now.time_since_epoch().count(), step.count(), &count))
+    return TimePoint(Clock::duration(count));
+  return step < Clock::duration::zero() ? TimePoint::min() : TimePoint::max();
 }
 
 /// Arms a timer of any structure.
@@ -164,7 +174,10 @@ template <class T>
 [[nodiscard]] std::optional<Clock::duration> remaining(const T& timers, TimerId id, TimePoint now = Clock::now()) noexcept {
   const std::optional<TimePoint> expiry = timers.expiry(id);
   if (!expiry) return std::nullopt;
-  return *expiry <= now ? Clock::duration::zero() : *expiry - now;
+  if (*expiry <= now) return Clock::duration::zero();
+  Clock::rep count = 0;
+  const bool is_beyond = __builtin_sub_overflow(expiry->time_since_epoch().count(), now.time_since_epoch().count(), &count);
+  return is_beyond ? Clock::duration::max() : Clock::duration(count);
 }
 
 /// Creates a timer that calls `f(id)`, or `f()`. Nothing is copied or allocated for f.

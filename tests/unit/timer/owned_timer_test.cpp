@@ -114,6 +114,39 @@ TYPED_TEST(Owned, PeriodicInItsOwnFunction_CancelledSetOtherwiseOrEnded) {
   EXPECT_EQ(calls, 4);
 }
 
+// "Never" as the greatest time, or as a period that no time lies beyond; and a first time as far back as there is one.
+TYPED_TEST(Owned, EndlessPeriods_FirstTimeOnceAndNeverAgain) {
+  using std::chrono::hours, std::chrono::nanoseconds;
+  int calls = 0;
+  OwnedTimer timer(this->timers_, [&] { ++calls; });
+  const auto expect = [&](int expected) {
+    for (int i = 1; i < 50; ++i) this->timers_.advance(this->timers_.now() + Step(1));
+    EXPECT_EQ(calls, expected);
+  };
+  for (const auto first : {at(0), timer::TimePoint::min()}) {
+    calls = 0;
+    timer.every(first, nanoseconds::max());
+    expect(1);
+    timer.every(first, hours::max());
+    expect(2);
+    timer.every(first, hours(24) * 365 * 292);
+    expect(3);
+  }
+  timer.every(timer::TimePoint::min(), hours(1));
+  expect(4);
+  EXPECT_GT(*timer.expiry(), this->timers_.now());
+  EXPECT_LE(*timer.expiry(), this->timers_.now() + hours(1));
+  timer.every(timer::TimePoint::max(), Step(1));
+  expect(4);
+  timer.every(hours::max());
+  expect(4);
+  EXPECT_GT(timer.remaining(timer::TimePoint::min()), hours(24) * 365 * 290);
+  // At the end of time it fires once, as no later time is left; or never, as a wheel rounds it up.
+  while (this->timers_.advance(timer::TimePoint::max()).more) ASSERT_LT(calls, 10);
+  EXPECT_EQ(timer.is_armed(), calls == 4);
+  EXPECT_LE(calls, 5);
+}
+
 TEST(OwnedTimers, NoRoom_BadAllocAndTheFunctionGone) {
   timer::TimerWheel<> wheel(1);
   const auto token = std::make_shared<int>();

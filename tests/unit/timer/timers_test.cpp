@@ -154,6 +154,11 @@ TEST(After, AnyUnit_RoundedUpAndNeverPastTheEndOfTime) {
   EXPECT_EQ(timer::after(std::chrono::duration<double, std::micro>(0.5), at(0)), at(0) + 500ns);
   EXPECT_EQ(timer::after(std::chrono::duration<double, std::nano>(0.5), at(0)), at(0) + 1ns);
   EXPECT_EQ(timer::after(std::chrono::hours(24) * 365 * 1000, at(0)), TimePoint::max());
+  EXPECT_EQ(timer::after(std::chrono::nanoseconds::max(), at(0)), TimePoint::max());
+  EXPECT_EQ(timer::after(std::chrono::hours::min(), at(0)), at(0) + timer::Clock::duration::min());
+  EXPECT_EQ(timer::after(std::chrono::hours::min(), TimePoint(-1ns)), TimePoint::min());
+  EXPECT_EQ(timer::after(std::chrono::duration<double>(-1e300), TimePoint(-1ns)), TimePoint::min());
+  EXPECT_EQ(timer::after(std::chrono::duration<double>(std::numeric_limits<double>::quiet_NaN()), at(0)), TimePoint::max());
   EXPECT_EQ(timer::after(std::chrono::duration<double>(std::numeric_limits<double>::infinity()), at(0)), TimePoint::max());
 }
 
