@@ -29,10 +29,10 @@ struct WorkersOptions {
   std::optional<std::string> command;
   std::optional<std::string> tasks;
   std::optional<std::string> workers;
-  std::optional<std::string> entries;
-  std::optional<std::string> limit;
-  std::optional<std::string> attempts;
-  std::optional<std::string> idle;
+  std::optional<std::string> max_open_tasks;
+  std::optional<std::string> run_timeout;
+  std::optional<std::string> max_attempts;
+  std::optional<std::string> idle_timeout;
   std::optional<std::string> max_tasks;
   std::optional<std::string> max_rss;
   std::optional<std::string> max_age;
@@ -64,7 +64,7 @@ struct WorkersOptions {
 constexpr std::uint32_t kMost = std::numeric_limits<std::uint32_t>::max();
 constexpr std::uint32_t kMostWorkers = process::TaskWord::kMaxWorkers;
 constexpr std::uint32_t kMostAttempts = process::TaskWord::kMaxAttempts;
-constexpr std::uint32_t kMostEntries = 65'536;
+constexpr std::uint32_t kMostOpenTasks = 65'536;
 constexpr std::uint32_t kMostBytes = 1u << 30;
 
 void add_numbers(const WorkersOptions& options, ProcessPoolOptions& pool) {
@@ -78,13 +78,13 @@ void add_numbers(const WorkersOptions& options, ProcessPoolOptions& pool) {
     if (text) value = std::uint64_t{parse_number(option, *text, 1, 1u << 24)} << 20;
   };
   number(options.workers, "--workers", 1, kMostWorkers, pool.max_workers);
-  number(options.entries, "--entries", 1, kMostEntries, pool.max_open_tasks);
-  number(options.attempts, "--attempts", 1, kMostAttempts, pool.max_attempts);
+  number(options.max_open_tasks, "--max-open-tasks", 1, kMostOpenTasks, pool.max_open_tasks);
+  number(options.max_attempts, "--max-attempts", 1, kMostAttempts, pool.max_attempts);
   number(options.max_tasks, "--max-tasks", 1, kMost, pool.max_tasks);
   number(options.max_input, "--max-input", 1, kMostBytes, pool.max_input_bytes);
   number(options.max_output, "--max-output", 1, kMostBytes, pool.max_output_bytes);
-  milliseconds(options.limit, "--limit", 1, pool.run_timeout);
-  milliseconds(options.idle, "--idle", 0, pool.idle_timeout);
+  milliseconds(options.run_timeout, "--run-timeout", 1, pool.run_timeout);
+  milliseconds(options.idle_timeout, "--idle-timeout", 0, pool.idle_timeout);
   milliseconds(options.max_age, "--max-age", 1, pool.max_age);
   mebibytes(options.max_rss, "--max-rss", pool.max_rss_bytes);
   mebibytes(options.kill_rss, "--kill-rss", pool.kill_rss_bytes);
@@ -170,9 +170,10 @@ ExecSettings exec_settings_of(const WorkersOptions& options) {
   if (options.retries) settings.retries = parse_number("--retries", *options.retries, 1, 1'000'000);
   if (options.retry_delay)
     settings.retry_delay = std::chrono::milliseconds(parse_number("--retry-delay", *options.retry_delay, 0, kMost));
-  if (options.retry_codes || options.priorities || options.attempts || options.length_prefixed || options.json)
-    throw Failure(kExitExecError,
-                  "--retry-codes, --priorities, --attempts, --length-prefixed and --json go with --component or --command");
+  if (options.retry_codes || options.priorities || options.max_attempts || options.length_prefixed || options.json)
+    throw Failure(
+        kExitExecError,
+        "--retry-codes, --priorities, --max-attempts, --length-prefixed and --json go with --component or --command");
   if (options.component || options.command)
     throw Failure(kExitExecError, "--exec runs commands: leave out --component and --command");
   if (options.tasks && !options.arguments.empty())
@@ -212,10 +213,12 @@ int run_workers(const WorkersOptions& options) {
 
 void add_worker_options(Command& command, WorkersOptions& options) {
   command.add_option("--workers", options.workers, "Maximum number of worker processes [two for each CPU]", "N");
-  command.add_option("--entries", options.entries, "Maximum number of tasks at a time, waiting and running [256]", "N");
-  command.add_option("--limit", options.limit, "Time limit of one run of a task [none]", "MS");
-  command.add_option("--attempts", options.attempts, "Runs of a task whose workers die [3]", "N");
-  command.add_option("--idle", options.idle, "End a worker that has had no task for this long; 0: never [10000]", "MS");
+  command.add_option("--max-open-tasks", options.max_open_tasks,
+                     "Maximum number of tasks at a time, waiting and running [256]", "N");
+  command.add_option("--run-timeout", options.run_timeout, "Time limit of one run of a task [none]", "MS");
+  command.add_option("--max-attempts", options.max_attempts, "Runs of a task whose workers die [3]", "N");
+  command.add_option("--idle-timeout", options.idle_timeout,
+                     "End a worker that has had no task for this long; 0: never [10000]", "MS");
   command.add_option("--max-tasks", options.max_tasks, "Replace a worker after this many tasks [never]", "N");
   command.add_option("--max-rss", options.max_rss, "Replace a worker that holds this much memory after a task [never]",
                      "MIB");

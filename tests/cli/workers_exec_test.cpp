@@ -82,7 +82,7 @@ TEST(WorkersExec, StandardErrorAndLargeOutput_Whole) {
 }
 TEST(WorkersExec, Limit_JobAndWhatItHasStartedEnd) {
   const Folder folder;
-  const Ended ended = exec("sleep 1000 & echo $! > {}; wait", {"--limit", "200"}, {folder / "pid"});
+  const Ended ended = exec("sleep 1000 & echo $! > {}; wait", {"--run-timeout", "200"}, {folder / "pid"});
   EXPECT_TRUE(ended.exited_with(1));
   EXPECT_TRUE(contains(ended.err, "job 1: it took longer than 200 ms")) << ended.err;
   EXPECT_TRUE(is_gone(std::stoi(content_of(folder / "pid"))));
@@ -216,7 +216,7 @@ TEST(WorkersExec, ZeroBytes_EndArgumentsWithNull_AreRefusedWithout) {
 TEST(WorkersExec, OptionsOfComponents_AreRefused) {
   const Folder folder;
   for (const std::string& option :
-       {"--json " + (folder / "f"), std::string("--attempts 2"), std::string("--length-prefixed")})
+       {"--json " + (folder / "f"), std::string("--max-attempts 2"), std::string("--length-prefixed")})
     expect_refused(exec("true", words_of(option), {"x"}), "go with --component or --command", 255);
 }
 TEST(WorkersExec, EmptyCommand_IsRefused) { expect_refused(exec(" ", {}, {"echo no"}), ""); }

@@ -55,8 +55,8 @@ TEST(Workers, FailingTasks_NamedWithTheirReasonsAndTheRestAnswered) {
   const std::string tasks =
       folder.file("tasks", "a\ncrash\nb\nexit 3\nrefuse 7\nlines\nsleep 60000\nprint to standard output\n" +
                                std::string(300, 'x') + "\n");
-  const Ended ended = workers(
-      tasks, {"--limit", "200", "--attempts", "2", "--workers", "2", "--max-input", "256", "--json", folder / "r.json"});
+  const Ended ended = workers(tasks, {"--run-timeout", "200", "--max-attempts", "2", "--workers", "2", "--max-input", "256",
+                                      "--json", folder / "r.json"});
   EXPECT_TRUE(ended.exited_with(1)) << ended.status << ended.err;
   EXPECT_EQ(ended.out, "A\n\nB\n\n\n\n\nPRINT TO STANDARD OUTPUT\n\n");
   for (const char* line :
@@ -153,9 +153,10 @@ TEST(Workers, BadArguments_OneLineAndExit2) {
            "--component " + built("libpreloadable.so") + ' ' + some, "--component / " + some, "--command ' ' " + some,
            "--command /bin/false " + some, "--command " + missing + ' ' + some, "--bogus", "stray"})
     expect_refused(freehold(words_of("workers " + line)), "");
-  for (const std::string option : {"--retry-codes 7", "--retries 2 --retry-codes 1,2,3,4,5", "--retries 2 --retry-codes x",
-                                   "--workers 0", "--workers many", "--entries 0", "--limit -1", "--attempts 1000",
-                                   "--max-rss 1.5", "--json /no/such/folder/x", "--json -"})  // the outputs' place
+  for (const std::string option :
+       {"--retry-codes 7", "--retries 2 --retry-codes 1,2,3,4,5", "--retries 2 --retry-codes x", "--workers 0",
+        "--workers many", "--max-open-tasks 0", "--run-timeout -1", "--max-attempts 1000", "--max-rss 1.5",
+        "--json /no/such/folder/x", "--json -"})  // the outputs' place
     expect_refused(freehold(words_of("workers " + so + ' ' + some + ' ' + option)), "");
 }
 
