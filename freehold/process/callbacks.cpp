@@ -9,11 +9,12 @@
 
 namespace freehold::process {
 
-Callbacks::~Callbacks() {
+void Callbacks::end() noexcept {
   if (!has_thread_ || owner_ != ::getpid()) return;  // a child of fork has not got the thread
   stopping_.store(true);
   client_.table_.clients().wake(client_.slot_);
   ::pthread_join(thread_, nullptr);
+  has_thread_ = false;
 }
 
 void Callbacks::add(Future future, Function function) {

@@ -22,11 +22,12 @@ class Callbacks {
   using Function = std::function<void(Result)>;
 
   explicit Callbacks(Client& client) noexcept : client_(client) {}
-  // Drops the tasks that are not over; their functions get kNoWorker. Pre: not called by one of the functions.
-  ~Callbacks();
+  ~Callbacks() { end(); }
   Callbacks(const Callbacks&) = delete;
   Callbacks& operator=(const Callbacks&) = delete;
 
+  // Drops the tasks that are not over; their functions get kNoWorker. Pre: not called by one of the functions.
+  void end() noexcept;
   // Calls `function` with the result of the task. If the system refuses a thread, it waits and calls on this one. Pre: the
   // future is valid.
   void add(Future future, Function function);

@@ -33,6 +33,10 @@ Callbacks& Client::callbacks() {
   return *callbacks_;
 }
 
+void Client::end_callbacks() noexcept {
+  if (callbacks_) callbacks_->end();
+}
+
 Future Client::submit(Input task, const TaskOptions& options) noexcept {
   const std::span<const std::byte> input = task.bytes();
   if (input.size() > table_.shape().max_input) {

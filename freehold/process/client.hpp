@@ -65,6 +65,8 @@ class Client {
 
   /// For the pool itself. Returns: the table.
   [[nodiscard]] Table& table() noexcept { return table_; }
+  /// For the pool itself. Returns when the functions of all tasks have run; of those that are not over with kNoWorker.
+  void end_callbacks() noexcept;
   /// For the supervisor. Returns: whether the client has seen an impossible value in the table since the last call.
   [[nodiscard]] bool take_damage_suspicion() noexcept {
     return damage_suspected_.exchange(false, std::memory_order_relaxed);

@@ -140,6 +140,10 @@ ProcessPool::ProcessPool(const ProcessPoolOptions& given, const char* header) {
 }
 
 ProcessPool::~ProcessPool() {
+  // Callbacks may use the pool until the last of them has returned, so nothing that they look at changes before.
+  draining_.store(true);
+  if (supervisor_) supervisor_->stop();
+  if (client_) client_->end_callbacks();
   supervisor_.reset();
   client_.reset();
   if (wakeup_fd_ >= 0) ::close(wakeup_fd_);

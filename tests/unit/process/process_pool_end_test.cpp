@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <atomic>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -143,6 +144,26 @@ TEST(ProcessPool_Unit, ForkedChildDestroysItsCopy_ParentGoesOn) {
   EXPECT_TRUE(WIFEXITED(status)) << status;
   EXPECT_TRUE(call_back());
   EXPECT_EQ(pool->call("echo x").text(), "x");
+}
+// Its function uses the pool, which another thread destroys: refused, or accepted and called all the same.
+TEST(ProcessPool_Unit, PoolEndsWhileACallbackSubmits_EachFunctionOnce) {
+  for (int round = 0; round < 20; ++round) {
+    std::atomic<int> submitted{1}, called{0};
+    ProcessPool* used = nullptr;
+    const std::function<void(Result)> submit_again = [&](const Result& result) {
+      ++called;
+      if (!result.ok()) return;
+      ++submitted;
+      used->submit("echo x").then(submit_again);
+    };
+    {
+      ProcessPool pool(options());
+      used = &pool;
+      pool.submit("echo x").then(submit_again);
+      ASSERT_TRUE(comes_true([&] { return called >= 3; }));
+    }
+    EXPECT_EQ(called, submitted);
+  }
 }
 // A process with a pool that serves one end of a socket pair; this process has the other end.
 class ServingProcess {
