@@ -33,12 +33,11 @@ constexpr auto kPollInterval = 100ms;  // of signals and of the line of status
 constexpr std::size_t kMostHeldBytes = 64u << 20;
 constexpr std::size_t kMostHeldTasks = 65'536;
 
-// Workers inherit the standard files. A component that reads must not take tasks away, and one that prints must not spoil
-// the outputs: its standard input is empty, and its standard output is this program's standard error.
+// Workers inherit the standard output. A component that prints must not spoil the outputs: its standard output is this
+// program's standard error.
 FileDescriptor take_standard_output() {
   FileDescriptor output(::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3));
-  const FileDescriptor null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-  if (!output || ::dup2(null.get(), STDIN_FILENO) < 0 || ::dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
+  if (!output || ::dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
     throw Failure(kExitRefused, fmt::format("cannot set up the standard files: {}", error_text(errno)));
   return output;
 }

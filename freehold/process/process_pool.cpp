@@ -2,6 +2,7 @@
 #include "freehold/process/process_pool.hpp"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -108,6 +109,9 @@ ProcessPoolOptions completed(ProcessPoolOptions options, const char* header) {
 std::string wrong_with(const ProcessPoolOptions& options, const TableShape& shape) {
   if (options.command.empty()) return "neither a component nor a command";
   if (Table::bytes(shape) == 0) return "a table of that shape cannot be";
+  if (options.inherited.size() > kLowestPoolDescriptor - kFirstInherited) return "more descriptors to inherit than five";
+  for (const int fd : options.inherited)
+    if (::fcntl(fd, F_GETFD) < 0) return "a descriptor to inherit is not open";
   if (!options.memory_cgroup.empty() && options.kill_rss_bytes == 0) return "memory_cgroup needs kill_rss_bytes";
   return "";
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "freehold/process/supervisor.hpp"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <unistd.h>
@@ -28,6 +29,7 @@ Supervisor::Supervisor(const SharedMemory& memory, int wakeup_fd, ProcessPoolOpt
   slots_ = std::make_unique<Slot[]>(table_.shape().workers);
   observed_.resize(table_.shape().entries);
   sockets_.assign(table_.shape().clients, -1);
+  for (const int fd : options_.inherited) inherited_.push_back(::fcntl(fd, F_DUPFD_CLOEXEC, kLowestPoolDescriptor));
   if (!options_.memory_cgroup.empty()) {
     // The kernel counts a task's area in the table for the worker that uses it first; it is not the worker's own memory.
     const std::uint64_t limit = options_.kill_rss_bytes + table_.layout().area_bytes;
@@ -38,6 +40,7 @@ Supervisor::Supervisor(const SharedMemory& memory, int wakeup_fd, ProcessPoolOpt
 Supervisor::~Supervisor() {
   stop();
   for (const int socket : pending_clients_) ::close(socket);
+  for (const int fd : inherited_) ::close(fd);
 }
 
 bool Supervisor::start() noexcept {

@@ -167,6 +167,7 @@ class Supervisor {
   Table table_;
   TableSupervision<sync::NativeAtomics> supervision_{table_};
   const int wakeup_fd_;
+  std::vector<int> inherited_;  // copies of the options' descriptors
   const ProcessPoolOptions options_;
   Client* const local_client_;
   std::unique_ptr<Slot[]> slots_;

@@ -162,13 +162,16 @@ int Supervisor::start_process(unsigned slot, pid_t& pid, int& error_end) {
   int standard_error[2] = {-1, -1};
   posix_spawn_file_actions_t files;
   ::posix_spawn_file_actions_init(&files);
+  if (!options_.keep_standard_input) ::posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   if (options_.keep_standard_error && ::pipe2(standard_error, O_CLOEXEC) == 0) {
     ::fcntl(standard_error[0], F_SETFL, O_NONBLOCK);
     ::posix_spawn_file_actions_adddup2(&files, standard_error[1], STDERR_FILENO);
   }
   ::posix_spawn_file_actions_adddup2(&files, memory_.fd(), kTableDescriptor);
   ::posix_spawn_file_actions_adddup2(&files, wakeup_fd_, kWakeupDescriptor);
-  ::posix_spawn_file_actions_addclosefrom_np(&files, kWakeupDescriptor + 1);
+  int next = kFirstInherited;
+  for (const int fd : inherited_) ::posix_spawn_file_actions_adddup2(&files, fd, next++);
+  ::posix_spawn_file_actions_addclosefrom_np(&files, next);
   posix_spawnattr_t attributes;
   ::posix_spawnattr_init(&attributes);
   sigset_t none, all;

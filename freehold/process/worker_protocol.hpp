@@ -6,8 +6,9 @@
 
 namespace freehold::process {
 
-// The descriptors that a worker starts with: the table and the wakeup eventfd. Those of the pool's process lie above them.
-inline constexpr int kTableDescriptor = 3, kWakeupDescriptor = 4, kLowestPoolDescriptor = 10;
+// The descriptors that a worker starts with: the table, the wakeup eventfd, and those that the pool's options name. Those of
+// the pool's process lie above them.
+inline constexpr int kTableDescriptor = 3, kWakeupDescriptor = 4, kFirstInherited = 5, kLowestPoolDescriptor = 10;
 // Moves a descriptor above those of a worker, closed on exec. Returns -1 and errno, also for -1.
 [[nodiscard]] int above_worker_descriptors(int fd) noexcept;
 

@@ -6,11 +6,11 @@
 // "openexec" (those of a program that it runs), "fork" (a child of it returns from the component, too, and first), "leave
 // FILE" (a child lives on, its number in the file), "leavehang FILE" (and so does the task). Also "wild SEED N" (writes N
 // times into the table's words), "header" (and over its first 64 bytes), "again" (makes running tasks ready), "over" (writes
-// a page beyond its output), "say TEXT" (on standard error, and exits with 3). Also "refuse N FILE" (returns N and adds a
-// byte to the file, unless that has two; then an echo). Also "note X FILE" (adds X to the file), "read FILE", "write FILE",
-// "run FILE" and "socket" (the errno of that). Also "last TEXT" (all of its output is the input's last letter), "full" (all
-// of its output), "fill" (the same, and crashes), "lie N" (says that it has written more than there is room for, and returns
-// N).
+// a page beyond its output), "input FD" (what it reads there), "say TEXT" (on standard error, and exits with 3). Also
+// "refuse N FILE" (returns N and adds a byte to the file, unless that has two; then an echo). Also "note X FILE" (adds X to
+// the file), "read FILE", "write FILE", "run FILE" and "socket" (the errno of that). Also "last TEXT" (all of its output is
+// the input's last letter), "full" (all of its output), "fill" (the same, and crashes), "lie N" (says that it has written
+// more than there is room for, and returns N).
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -87,6 +87,11 @@ extern "C" int freehold_run(const void* input, std::size_t input_bytes, void* ou
   const auto number = static_cast<unsigned>(std::strtoul(rest.c_str(), nullptr, 10));
   if (verb == "pid") return answer(std::to_string(::getpid()), output, capacity, output_bytes);
   if (verb == "open") return answer(open_descriptors(), output, capacity, output_bytes);
+  if (verb == "input") {
+    char bytes[256];
+    const ssize_t n = ::read(static_cast<int>(number), bytes, sizeof bytes);
+    return answer(n < 0 ? "none" : std::string(bytes, static_cast<std::size_t>(n)), output, capacity, output_bytes);
+  }
   if (verb == "size") return answer(std::string(number, 'x'), output, capacity, output_bytes);
   if (verb == "fail") return static_cast<int>(number);
   if (verb == "crash") ::kill(::getpid(), SIGKILL);  // a sanitizer would catch others

@@ -110,6 +110,8 @@ freehold::ProcessPoolOptions options_of(const freehold_process_pool_options_t& c
   set(how.kill_rss_bytes, c.kill_rss_bytes);
   set(how.min_workers, c.min_workers);
   how.keep_standard_error = c.keep_standard_error != 0;
+  how.keep_standard_input = c.keep_standard_input != 0;
+  for (const int* fd = c.inherited; fd != nullptr && *fd >= 0; ++fd) how.inherited.push_back(*fd);
   if (c.load_timeout_ms != 0) how.load_timeout = milliseconds(c.load_timeout_ms);
   if (c.max_retry_attempts != 0) how.retry = retry_of(c.retry_codes, c.max_retry_attempts, c.retry_delay_ms);
   how.memory_cgroup = string(c.memory_cgroup);

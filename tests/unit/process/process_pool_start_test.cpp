@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: MIT
 // Workers that cannot be started, or are confined as they start: each has its reason.
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
+#include <cstring>
 #include <fstream>
+#include <vector>
 
 #include "tests/unit/process/process_pool_support.hpp"
 
@@ -71,6 +76,59 @@ TEST(ProcessPool_Unit, WorkerProgramOfAnInstallation_FoundByItsHeader) {
     std::filesystem::remove_all(prefix);
   }
   EXPECT_EQ(find_worker_program("freehold/detail/process/process_pool.hpp"), find_worker_program("/"));
+}
+// A pipe that stands in for this program's standard input.
+class PipedInput {
+ public:
+  explicit PipedInput(const char* text) : before_(::dup(STDIN_FILENO)) {
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0) std::abort();
+    EXPECT_GT(::write(ends[1], text, std::strlen(text)), 0);
+    ::dup2(ends[0], STDIN_FILENO);
+    ::close(ends[0]);
+    writer_ = ends[1];  // open, as a silent terminal
+  }
+  ~PipedInput() {
+    ::dup2(before_, STDIN_FILENO);
+    ::close(before_);
+    ::close(writer_);
+  }
+  PipedInput(const PipedInput&) = delete;
+  PipedInput& operator=(const PipedInput&) = delete;
+
+ private:
+  int before_, writer_ = -1;
+};
+TEST(ProcessPool_Unit, StandardInput_EmptyUnlessItIsKept) {
+  const PipedInput input("typed");
+  ProcessPoolOptions how = options();
+  how.run_timeout = 5s;
+  EXPECT_EQ(ProcessPool(how).call("input 0").text(), "");
+  how.keep_standard_input = true;
+  EXPECT_EQ(ProcessPool(how).call("input 0").text(), "typed");
+}
+TEST(ProcessPool_Unit, Inherited_EachWorkerHasThem_AndNoOthers) {
+  int one[2], two[2];
+  ASSERT_TRUE(::pipe2(one, O_CLOEXEC) == 0 && ::pipe2(two, O_CLOEXEC) == 0);
+  ProcessPoolOptions how = options();
+  how.inherited = {one[0], two[0]};
+  {
+    ProcessPool pool(how);
+    ::close(one[0]);
+    ::close(two[0]);
+    ASSERT_TRUE(::write(one[1], "first", 5) == 5 && ::write(two[1], "second", 6) == 6);
+    EXPECT_EQ(pool.call("input 5").text(), "first");
+    EXPECT_EQ(pool.call("input 6").text(), "second");
+    EXPECT_EQ(pool.call("open").text(), "0 1 2 3 4 5 6 ");
+  }
+  ::signal(SIGPIPE, SIG_IGN);
+  EXPECT_EQ(::write(one[1], "x", 1), -1) << "the pool has kept a copy";
+  for (const std::vector<int>& wrong : {std::vector<int>{one[0]}, std::vector<int>(6, STDIN_FILENO)}) {
+    how.inherited = wrong;
+    EXPECT_FALSE(ProcessPool(how).ok());
+  }
+  ::close(one[1]);
+  ::close(two[1]);
 }
 TEST(ProcessPool_Unit, Ok_AWorkerHasAnswered_OrNoneCan) {
   const ProcessPool pool(options());
