@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """libfreehold_process.so by ctypes: the functions and the struct of freehold/process.h that the pool uses."""
 import ctypes
-import os
 
 OK, SIGNAL, EXIT, DEADLINE, MEMORY, COMPONENT, NO_WORKER, CORRUPT = range(8)  # how a task ended
 FULL, TOO_LARGE, NO_MEMORY = 32, 33, 35
@@ -10,37 +9,11 @@ STATS_TEXT = 0  # a format of the figures
 # What a worker answers: its first byte, or what its component returns.
 RESULT, EXCEPTION = b"r", b"e"
 ANSWER_TOO_LARGE = 1
-# A call or an answer that is larger than the place for it: this byte and the path of a file that holds it.
+# A call or an answer that has parts in segments: this byte, and the pickle that says where.
 LARGE = b"f"
-AREA = 16 << 20  # bytes of that place, unless a pool has a limit
+SEGMENTS_DESCRIPTOR = 5  # the memory file of the segments, in a worker: the first that a pool's options name
 
-
-def write_large(folder: str, data: bytes) -> bytes:
-    """Writes the data to a new file of this user's folder, made if it is not there. What stands for it."""
-    import tempfile  # workers start faster without it
-    os.makedirs(folder, 0o700, exist_ok=True)
-    if os.lstat(folder).st_uid != os.geteuid():
-        raise PermissionError(f"{folder} belongs to another user")
-    number, path = tempfile.mkstemp(dir=folder)
-    try:
-        with open(number, "wb") as file:
-            file.write(data)
-    except BaseException:
-        os.unlink(path)
-        raise
-    return LARGE + os.fsencode(path)
-
-
-def read_large(data: bytes) -> bytes:
-    with open(data[1:], "rb") as file:
-        return file.read()
-
-
-def take_large(data: bytes) -> bytes:
-    try:
-        return read_large(data)
-    finally:
-        os.unlink(data[1:])
+ENDLESS = 2**64 - 1  # milliseconds: FREEHOLD_NO_LIMIT
 
 
 class Options(ctypes.Structure):
@@ -54,7 +27,10 @@ class Options(ctypes.Structure):
                                                "max_rss_bytes", "max_age_ms", "kill_rss_bytes")),
         ("log", ctypes.c_void_p), ("log_context", ctypes.c_void_p),
         *((name, ctypes.c_uint32) for name in ("keep_standard_error", "max_retry_attempts")),
-        ("command", ctypes.POINTER(ctypes.c_char_p))]
+        ("command", ctypes.POINTER(ctypes.c_char_p)), ("retry_codes", ctypes.c_void_p), ("retry_delay_ms", ctypes.c_uint64),
+        ("memory_cgroup", ctypes.c_char_p), *((name, ctypes.c_uint32) for name in ("no_network", "only_these_files")),
+        *((name, ctypes.c_void_p) for name in ("readable", "writable")), ("inherited", ctypes.POINTER(ctypes.c_int)),
+        ("keep_standard_input", ctypes.c_uint32)]
 
 
 def load(path: str) -> ctypes.CDLL:
@@ -78,9 +54,10 @@ def error_of(library: ctypes.CDLL, pool: "int | None") -> str:
     return text.value.decode(errors="replace")
 
 
-def create_pool(library: ctypes.CDLL, options: Options, words: "list[bytes]") -> int:
-    """A pool whose worker program is `words`; OSError says why there is none."""
+def create_pool(library: ctypes.CDLL, options: Options, words: "list[bytes]", descriptor: int) -> int:
+    """A pool whose worker program is `words` and has the descriptor, too; OSError says why there is none."""
     options.size = ctypes.sizeof(Options)
+    options.inherited = (ctypes.c_int * 2)(descriptor, -1)
     options.command = (ctypes.c_char_p * (len(words) + 1))(*words, None)
     pool: "int | None" = library.freehold_process_pool_create(ctypes.byref(options))
     error = error_of(library, pool)

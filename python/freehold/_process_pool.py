@@ -7,23 +7,22 @@ results are pickled, and a program guards its main module by `if __name__ == "__
 """
 from __future__ import annotations
 
-import base64
+import _thread
 import collections
 import concurrent.futures
 import ctypes
 import itertools
 import os
 import pickle
-import shutil
 import sys
-import tempfile
 import threading
 import time
+import weakref
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
-from multiprocessing import spawn
+from multiprocessing import spawn, util
 from typing import TYPE_CHECKING, Any, Generic, cast
 
-from freehold import _native
+from freehold import _errors, _native, _segments
 from freehold._files import find_library
 
 if TYPE_CHECKING:
@@ -73,24 +72,53 @@ class _Buffer(threading.local):
 
 
 def _milliseconds(seconds: float | None) -> int:
-    return 0 if seconds is None else max(1, int(seconds * 1000))
+    """At least one, since 0 is the default; for ever, if that is longer than the library can say."""
+    return 0 if seconds is None else int(min(max(seconds * 1000, 1), _native.ENDLESS))
 
 
-def _temporary() -> str:
-    try:
-        return tempfile.gettempdir()
-    except FileNotFoundError:  # no folder can be written to: large calls and answers fail, others need none
-        return "/tmp"
-
-
-def _worker_words(path: str, folder: str | None, function: object, initializer: object, initargs: tuple[Any, ...]) -> list[bytes]:
-    """The command line of a worker. One word has room for 128 KiB; a larger one makes freehold_process_pool_create fail with a clear error."""
-    preparation = spawn.get_preparation_data("freehold")
-    preparation.pop("authkey", None)  # a secret of multiprocessing, which workers do not need
-    start = pickle.dumps((preparation, pickle.dumps((path, folder, function, initializer, initargs))))
+def _worker_words() -> list[bytes]:
+    """The command line of a worker, with this interpreter's options. Every user may read it, so nothing of the program stands in it."""
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    code = f"import sys; sys.path.insert(0, {package!r}); from freehold import _worker; _worker.main(sys.argv[1])"
-    return [os.fsencode(word) for word in (sys.executable, "-c", code, base64.b64encode(start).decode())]
+    code = f"import sys; sys.path.insert(0, {package!r}); from freehold import _worker; _worker.main()"
+    options: list[str] = util._args_from_interpreter_flags()  # type: ignore[attr-defined]
+    return [os.fsencode(word) for word in (sys.executable, *options, "-c", code)]
+
+
+def _write_start(segments: _segments.Segments, *start: object) -> None:
+    """What a worker begins with, for _worker._load_start(): 16 bytes that say where the places of the parts lie, the parts, the places."""
+    preparation = spawn.get_preparation_data("freehold")
+    preparation["authkey"] = bytes(preparation["authkey"])  # which refuses to be pickled, lest it be shown; here nobody sees it
+    main, buffers = _segments.dumps(start)
+    parts: list[bytes | memoryview] = [bytes(16), pickle.dumps(preparation), main, *buffers]
+    places, end = _segments.places_of(parts)
+    last = pickle.dumps(places[1:])
+    parts[0] = end.to_bytes(8, "little") + len(last).to_bytes(8, "little")
+    _segments.Segment(segments.fd, _segments.START).write([*parts, last], [*places, (end, len(last))], end + len(last))
+
+
+class _Owned:
+    """What a pool has besides its threads; it ends with close(), or when the pool is garbage."""
+
+    def __init__(self, library: ctypes.CDLL, options: _native.Options, start: tuple[object, ...]) -> None:
+        self.library = library
+        self.segments = _segments.Segments()
+        _write_start(self.segments, *start)
+        self.pool: int | None = _native.create_pool(library, options, _worker_words(), self.segments.fd)
+
+    def close(self) -> None:
+        pool, self.pool = self.pool, None
+        if pool:
+            self.library.freehold_process_pool_destroy(pool)
+            del self.segments  # they last as long as what was made of them
+
+    def close_in_the_background(self) -> None:
+        """A garbage collection must not wait, nor take locks, as threading.Thread does."""
+        if not self.pool:
+            return
+        try:
+            _thread.start_new_thread(self.close, ())
+        except RuntimeError:  # the program ends, and its workers with it
+            pass
 
 
 class ProcessPool(concurrent.futures.Executor, Generic[_P, _R]):
@@ -103,12 +131,14 @@ class ProcessPool(concurrent.futures.Executor, Generic[_P, _R]):
     idle_timeout           seconds without a call after which a worker ends
     max_attempts           runs of a call whose worker dies; with more than 1 it runs again
     max_input_bytes, max_output_bytes
-                           of one pickled call, or result; default: no limit. Those above 16 MiB go through a temporary file
+                           of one pickled call, or result; default: no limit. Buffers and pickles from 1 MiB on go through a memory
+                           file, and arrays (pickle's out-of-band buffers) are made of its memory, without a further copy
     max_open_tasks         calls at a time, waiting and running
     min_workers            workers that are kept even without calls
     max_tasks_per_child    calls after which a worker is replaced
     max_rss_bytes          bytes beyond which a worker is replaced between two calls
     kill_rss_bytes         bytes beyond which a worker is killed, even in a call
+    keep_standard_input    workers read this program's standard input; otherwise they see its end at once
     library                path of libfreehold_process.so; default: find_library()
     """
 
@@ -117,7 +147,7 @@ class ProcessPool(concurrent.futures.Executor, Generic[_P, _R]):
                  run_timeout: float | None = None, idle_timeout: float | None = None, max_attempts: int = 1,
                  max_input_bytes: int | None = None, max_output_bytes: int | None = None, max_open_tasks: int = 0,
                  min_workers: int = 0, max_tasks_per_child: int | None = None, max_rss_bytes: int = 0,
-                 kill_rss_bytes: int = 0, library: str | None = None) -> None:
+                 kill_rss_bytes: int = 0, keep_standard_input: bool = False, library: str | None = None) -> None:
         if max_workers is not None and max_workers <= 0:
             raise ValueError("max_workers must be greater than 0")
         if initializer is not None and not callable(initializer):
@@ -127,15 +157,18 @@ class ProcessPool(concurrent.futures.Executor, Generic[_P, _R]):
         self._workers = max_workers or len(os.sched_getaffinity(0))
         path = library or find_library()
         self._c = _native.load(path)
-        self._max_input, room = max_input_bytes, max_output_bytes or _native.AREA
-        self._folder = os.path.join(_temporary(), f"freehold-{os.getpid()}-{os.urandom(8).hex()}")
+        self._max_input = max_input_bytes or 0
+        room = min(max_output_bytes or _segments.APART, _segments.APART) + 1
         chosen = _native.Options(
-            max_workers=self._workers, max_open_tasks=max_open_tasks, max_input_bytes=max_input_bytes or _native.AREA,
+            max_workers=self._workers, max_open_tasks=max_open_tasks,
+            max_input_bytes=min(max_input_bytes or _segments.APART, _segments.APART),
             max_output_bytes=room, max_attempts=max_attempts, run_timeout_ms=_milliseconds(run_timeout),
             idle_timeout_ms=_milliseconds(idle_timeout), max_tasks=max_tasks_per_child or 0, max_rss_bytes=max_rss_bytes,
-            kill_rss_bytes=kill_rss_bytes, min_workers=min_workers)
-        words = _worker_words(path, self._folder if max_output_bytes is None else None, function, initializer, initargs)
-        self._pool: int | None = _native.create_pool(self._c, chosen, words)
+            kill_rss_bytes=kill_rss_bytes, min_workers=min_workers, keep_standard_input=keep_standard_input)
+        self._owned = _Owned(self._c, chosen, (path, max_output_bytes, function, initializer, initargs))
+        self._is_retried = max_attempts > 1
+        # At the program's end there is nothing to do: workers end with it.
+        weakref.finalize(self, self._owned.close_in_the_background).atexit = False
         self._function = function
         self._buffer = _Buffer(room)
         # Each of these threads waits for one answer, asleep in the library.
@@ -150,44 +183,73 @@ class ProcessPool(concurrent.futures.Executor, Generic[_P, _R]):
         """Calls `function` in a worker and returns its result."""
         if self._function is None:
             raise TypeError("this pool has no function: use submit(function, ...)")
-        return cast(_R, self._run(pickle.dumps((None, args, kwargs), pickle.HIGHEST_PROTOCOL)))
+        return cast(_R, self._run((None, args, kwargs)))
 
-    def _run(self, data: bytes) -> Any:
+    def _run(self, call: tuple[object, tuple[Any, ...], dict[str, Any]]) -> Any:
         with self._lock:
             if self._closed:
                 raise RuntimeError("cannot call after shutdown")
             self._under_way += 1
         try:
-            return self._exchange(data)
+            return self._exchange(call)
         finally:
             with self._lock:
                 self._under_way -= 1
 
-    def _exchange(self, data: bytes) -> Any:
-        if self._max_input is not None or len(data) <= _native.AREA:
-            return self._call(data)
-        file = _native.write_large(self._folder, data)
-        del data
+    def _exchange(self, call: tuple[object, tuple[Any, ...], dict[str, Any]]) -> Any:
+        segments = self._owned.segments
+        output = segments.take()  # for the answer, in case it is large
+        held = {output.index: output}
         try:
-            return self._call(file)
+            data, buffers = _segments.dumps((output.index, *call))
+            if buffers or len(data) >= _segments.APART:
+                data = self._write([data, *buffers], held)
+            return self._call(data, held)
         finally:
-            os.unlink(file[1:])
+            for segment in held.values():
+                segments.give_back(segment, segment is not output)
 
-    def _call(self, data: bytes) -> Any:
+    def _call(self, data: bytes, held: dict[int, _segments.Segment]) -> Any:
         buffer = self._buffer
-        kind = self._c.freehold_process_pool_call(self._pool, data, len(data), None, buffer.address, buffer.size, buffer.length,
+        kind = self._c.freehold_process_pool_call(self._owned.pool, data, len(data), None, buffer.address, buffer.size, buffer.length,
                                                   buffer.detail)
         if kind:
+            for segment in held.values():
+                segment.freed_at = time.monotonic()  # a worker that died may have begun to write
             raise self._failure(kind, buffer.figures[1][0])
         view = memoryview(buffer.memory)[:buffer.figures[0][0]]
-        if bytes(view[:1]) == _native.LARGE:
-            view = memoryview(_native.take_large(bytes(view)))
-        what, answer = bytes(view[:1]), pickle.loads(view[1:])
+        what, parts = bytes(view[:1]), [view[1:]]
+        if what == _native.LARGE:
+            what, parts = self._read(view[1:], held)
+        answer = pickle.loads(parts[0], buffers=parts[1:])
         if what == _native.EXCEPTION:
-            error, trace = cast("tuple[BaseException, str]", answer)
+            error, trace = _errors.put_together(answer)
             error.__cause__ = _remote_traceback(trace)
             raise error
         return answer
+
+    def _write(self, parts: list[bytes | memoryview], held: dict[int, _segments.Segment]) -> bytes:
+        """Puts the parts of a call into a segment. What stands for them."""
+        places, end = _segments.places_of(parts)
+        if self._max_input and sum(map(len, parts)) > self._max_input:
+            raise self._failure(_native.TOO_LARGE, 0)
+        segment = self._owned.segments.take(end)
+        held[segment.index] = segment
+        segment.write(parts, places, end)
+        return _native.LARGE + pickle.dumps((segment.index, places, end, self._is_retried))
+
+    def _read(self, data: memoryview, held: dict[int, _segments.Segment]) -> tuple[bytes, list[memoryview]]:
+        """The parts of an answer. Those in segments are lent: they keep a segment until nothing that was made of them is left."""
+        what, main, places = pickle.loads(data)
+        lent: dict[int, memoryview] = {}
+        for index in {index for index, _, _ in places}:
+            if index not in held:
+                raise self._failure(_native.CORRUPT, 0)
+            segment = held.pop(index)
+            segment.map(max(at + length for of, at, length in places if of == index))
+            lent[index] = segment.lend(self._owned.segments)[0]
+        parts = [lent[index][at:at + length] for index, at, length in places]
+        return what, [memoryview(main), *parts] if main else parts
 
     def _failure(self, kind: int, detail: int) -> Exception:
         if kind == _native.TOO_LARGE:
@@ -209,10 +271,7 @@ class ProcessPool(concurrent.futures.Executor, Generic[_P, _R]):
         with self._lock:
             if self._closed:
                 raise RuntimeError("cannot schedule new futures after shutdown")
-            return self._threads.submit(self._pickle_and_run, call)
-
-    def _pickle_and_run(self, call: object) -> Any:
-        return self._exchange(pickle.dumps(call, pickle.HIGHEST_PROTOCOL))
+            return self._threads.submit(self._exchange, call)
 
     def map(self, fn: Callable[..., _T], *iterables: Iterable[Any], timeout: float | None = None, chunksize: int = 1,
             buffersize: int | None = None) -> Iterator[_T]:
@@ -270,10 +329,7 @@ class ProcessPool(concurrent.futures.Executor, Generic[_P, _R]):
                 if self._under_way == 0:
                     break
             threading.Event().wait(0.001)
-        pool, self._pool = self._pool, None
-        if pool:
-            self._c.freehold_process_pool_destroy(pool)
-        shutil.rmtree(self._folder, ignore_errors=True)  # answers that were not taken
+        self._owned.close()
 
     # ---- asyncio: the event loop goes on meanwhile. asyncio is imported here, since programs without it start faster
 
@@ -322,13 +378,13 @@ class ProcessPool(concurrent.futures.Executor, Generic[_P, _R]):
     def stats(self) -> str:
         """The figures in one line for people."""
         text = ctypes.create_string_buffer(1024)
-        if self._pool:
-            self._c.freehold_process_pool_stats(self._pool, _native.STATS_TEXT, text, len(text))
+        if self._owned.pool:
+            self._c.freehold_process_pool_stats(self._owned.pool, _native.STATS_TEXT, text, len(text))
         return text.value.decode(errors="replace")
 
     def error(self) -> str:
         """Why no worker can be started; empty if workers can be started."""
-        return _native.error_of(self._c, self._pool) if self._pool else ""
+        return _native.error_of(self._c, self._owned.pool) if self._owned.pool else ""
 
 
 def _check_buffersize(buffersize: int | None) -> None:
@@ -340,7 +396,7 @@ def _check_buffersize(buffersize: int | None) -> None:
 
 def _result(future: concurrent.futures.Future[_T], end: float | None) -> _T:
     try:
-        return future.result(None if end is None else end - time.monotonic())
+        return future.result(None if end is None else min(end - time.monotonic(), threading.TIMEOUT_MAX))
     finally:
         future.cancel()  # if its time is over; and nothing of it is kept, as a traceback would
         del future

@@ -30,8 +30,6 @@ NOT_APPLICABLE = {f"ProcessPoolSpawn{name}": reason for name, reason in {
     "ProcessPoolExecutorTest.test_max_tasks_per_child": PRIVATE,
     "ProcessPoolExecutorTest.test_max_tasks_per_child_defaults_to_spawn_context": PRIVATE,
     "ProcessPoolExecutorTest.test_saturation": PRIVATE,
-    "ProcessPoolExecutorTest.test_ressources_gced_in_workers": "hands a manager's proxy to a worker, which has not "
-                                                               "multiprocessing's key: it would stand in its command line",
     "ExecutorDeadlockTest.test_error_at_task_unpickle": ITSELF,
     "ExecutorDeadlockTest.test_error_during_result_unpickle_in_result_handler": ITSELF,
     "ExecutorDeadlockTest.test_exit_during_result_unpickle_in_result_handler": ITSELF,

@@ -3,14 +3,19 @@
 ProcessPoolExecutor), and where that pool breaks: workers that crash, hang, exit or grow."""
 import asyncio
 import concurrent.futures
+import functools
+import gc
+import math
 import os
+import pickle
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import unittest
-import unittest.mock
+import warnings
 
 from freehold import ProcessPool, TooLarge, WorkerDied
 
@@ -41,8 +46,34 @@ class Unpicklable(Exception):
         self.lock = threading.Lock()
 
 
-def fail_unpicklable():
-    raise Unpicklable(1, 2)
+class Unspeakable(Exception):
+    def __init__(self, a, b):
+        super().__init__(a, b)
+        self.lock = threading.Lock()
+
+    def __str__(self):
+        raise AttributeError("no text")
+
+
+class TwoArguments(Exception):
+    def __init__(self, code, text):
+        super().__init__(f"{code}: {text}")
+        self.code = code
+
+
+class OneMore(Exception):  # pickle calls it with its own text
+    def __init__(self, text, more="nothing"):
+        super().__init__(f"{text}, {more}")
+
+
+def fail_by(kind, *args):
+    raise kind(*args)
+
+
+def fail_by_a_local_class():
+    class Local(Exception):
+        pass
+    raise Local("deep inside")
 
 
 def crash(*_):
@@ -59,9 +90,108 @@ def grow(mebibytes):
     time.sleep(5)
 
 
-def begin(value):
+def begin(value, *_):
     global _state
     _state = value
+
+
+class Array:
+    """What supports pickle's out-of-band buffers, as numpy's arrays do."""
+
+    def __init__(self, data):
+        self.data = data
+
+    def __reduce_ex__(self, protocol):
+        return Array, (pickle.PickleBuffer(self.data),)
+
+
+LARGE = 3 << 20
+
+
+def array(byte, size=LARGE):
+    return Array(bytearray(bytes([byte])) * size)
+
+
+def same(*values):
+    return values[0] if len(values) == 1 else values
+
+
+def bytes_of(value):
+    return type(value.data).__name__, len(value.data), value.data[0], value.data[-1]
+
+
+def keep(value):
+    begin(value)
+    return value
+
+
+def kept():
+    return bytes_of(_state)
+
+
+def increase(value):
+    value.data[0] += 1
+    return value
+
+
+def increase_and_die_at_first(path, value):
+    value.data[0] += 1
+    if not os.path.exists(path):
+        open(path, "w").close()
+        crash()
+    return value.data[0]
+
+
+def fork_and_change(value):
+    child = os.fork()
+    if child == 0:
+        value.data[0] = 99
+        os._exit(0)
+    os.waitpid(child, 0)
+    return value
+
+
+def seen_by_all():
+    text = b""
+    for name in ("cmdline", "environ"):
+        with open(f"/proc/self/{name}", "rb") as file:
+            text += file.read()
+    return text, _state
+
+
+def read_standard_input():
+    return os.read(0, 100), sys.stdin.readline()
+
+
+def interpreter():
+    flags = {name: getattr(sys.flags, name) for name in ("optimize", "isolated", "dont_write_bytecode", "dev_mode", "utf8_mode", "no_user_site")}
+    return flags, __debug__, sys.warnoptions, sorted(sys._xoptions), [each[:3] for each in warnings.filters]
+
+
+def wait_for(condition, seconds=20):
+    end = time.monotonic() + seconds * TIMES
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.01)
+    return condition()
+
+
+def processes_with(mark):
+    found = []
+    for process in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{process}/environ", "rb") as environ, open(f"/proc/{process}/stat") as stat:
+                if mark in environ.read() and stat.read().rsplit(")", 1)[1].split()[0] != "Z":
+                    found.append(int(process))
+        except OSError:
+            pass
+    return found
+
+
+def run_program(text, *options, **how):
+    """A program of its own, which has this module's functions."""
+    path = os.pathsep.join([os.path.dirname(os.path.abspath(__file__)), *filter(None, [os.environ.get("PYTHONPATH")])])
+    setup = f"import sys; sys.path[:0] = {path.split(os.pathsep)!r}\n"
+    return subprocess.Popen([sys.executable, "-B", *options, "-c", setup + text], text=True, stdout=subprocess.PIPE, **how)
 
 
 def state():
@@ -103,8 +233,17 @@ class ProcessPoolTest(unittest.TestCase):
                 pool.submit(fail).result()
             self.assertIn("raise ValueError", str(caught.exception.__cause__))
             self.assertIsInstance(pool.submit(fail).exception(), ValueError)
-            with self.assertRaisesRegex(RuntimeError, "Unpicklable"):
-                pool.submit(fail_unpicklable).result()
+            for kind, args, text, attributes in (
+                    (Unpicklable, (1, 2), "1", {}), (TwoArguments, (7, "lost"), "7: lost", {"code": 7}),
+                    (OneMore, ("a", "b"), "a, b", {}), (KeyError, ("k",), "'k'", {}), (FileNotFoundError, (2, "gone", "f"), "[Errno 2] gone: 'f'", {"errno": 2, "filename": "f"})):
+                error = pool.submit(fail_by, kind, *args).exception()
+                self.assertEqual((type(error), str(error)), (kind, text))
+                self.assertEqual({name: getattr(error, name) for name in attributes}, attributes)
+                self.assertIn("fail_by", str(error.__cause__))
+            error = pool.submit(fail_by, Unspeakable, "a", "b").exception()
+            self.assertEqual((type(error), error.args), (Unspeakable, ("a", "b")))
+            with self.assertRaisesRegex(RuntimeError, "Local: deep inside"):
+                pool.submit(fail_by_a_local_class).result()
             self.assertEqual(pool.submit(add, 1).result(), 1)
 
     def test_arguments_that_cannot_be_pickled_fail_alone(self):
@@ -144,22 +283,172 @@ class ProcessPoolTest(unittest.TestCase):
             self.assertEqual(pool.submit(len, data).result(), len(data))
             self.assertEqual(pool.submit(bytes, len(data)).result(), bytes(len(data)))
             self.assertEqual(pool.submit(bytes.upper, data).result(), data.upper())
-            folder = pool._folder
-            self.assertEqual(os.listdir(folder), [])
             with self.assertRaises(WorkerDied):
                 pool.submit(crash, data).result()
-            self.assertEqual(os.listdir(folder), [])
-        self.assertFalse(os.path.exists(folder))
-        with ProcessPool(1, max_input_bytes=4096, max_output_bytes=8192) as pool:
-            with self.assertRaises(TooLarge):
-                pool.submit(add, b"x" * 5000, b"").result()
-            with self.assertRaises(TooLarge):
-                pool.submit(bytes, 9000).result()
-            self.assertEqual(pool.submit(bytes, 3).result(), b"\0\0\0")
+            self.assertEqual(pool.submit(bytes.upper, data).result(), data.upper())
+        for limit in 4096, 2 << 20:
+            with ProcessPool(1, max_input_bytes=limit, max_output_bytes=2 * limit) as pool:
+                for value in b"x" * (limit + 1000), array(1, limit + 1000):
+                    with self.assertRaises(TooLarge):
+                        pool.submit(add, value, b"").result()
+                with self.assertRaises(TooLarge):
+                    pool.submit(bytes, 2 * limit + 1000).result()
+                with self.assertRaises(TooLarge):
+                    pool.submit(array, 1, 2 * limit + 1000).result()
+                self.assertEqual(pool.submit(bytes, 3).result(), b"\0\0\0")
 
-    def test_no_temporary_folder(self):  # as in a container whose files can only be read
-        with unittest.mock.patch("tempfile.gettempdir", side_effect=FileNotFoundError), ProcessPool(1) as pool:
-            self.assertEqual(pool.submit(add, 1).result(), 1)
+    def test_large_buffers_are_not_copied_by_pickle(self):
+        with ProcessPool(1) as pool:
+            # A worker and the program see the segment itself; and what was handed in is unchanged.
+            for function in same, increase:
+                value = array(5)
+                result = pool.submit(function, value).result()
+                self.assertEqual(bytes_of(result), ("memoryview", LARGE, 6 if function is increase else 5, 5))
+                self.assertEqual(value.data[0], 5)
+                result.data[0] = 200
+            self.assertEqual(pool.submit(bytes_of, array(1)).result(), ("memoryview", LARGE, 1, 1))
+            self.assertEqual(bytes_of(pool.submit(array, 9, LARGE).result()), ("memoryview", LARGE, 9, 9))
+            # Several, of which one is small, twice the same, and one that overlaps another.
+            first, small = array(1), array(2, 100)
+            got = pool.submit(same, first, small, first, Array(memoryview(first.data)[:2 << 20]), array(4)).result()
+            self.assertIs(got[0], got[2])
+            self.assertEqual([bytes_of(each)[1:] for each in got],
+                             [(LARGE, 1, 1), (100, 2, 2), (LARGE, 1, 1), (2 << 20, 1, 1), (LARGE, 4, 4)])
+            got[3].data[0] = 77
+            self.assertEqual(got[0].data[0], 1)
+            self.assertEqual(bytes_of(pool.submit(same, Array(bytes(LARGE))).result()), ("memoryview", LARGE, 0, 0))
+
+    def test_large_results_last_and_free_memory_goes_back(self):
+        with ProcessPool(1) as pool:
+            results = [pool.submit(array, i, LARGE).result() for i in range(5)]
+            self.assertEqual([bytes_of(each)[2:] for each in results], [(i, i) for i in range(5)])
+            for _ in range(10):
+                pool.submit(bytes_of, array(7)).result()
+            self.assertEqual([bytes_of(each)[2:] for each in results], [(i, i) for i in range(5)])
+            file = pool._owned.segments.fd
+            del results[1:]
+            self.assertTrue(wait_for(lambda: LARGE <= os.fstat(file).st_blocks * 512 < 2 * LARGE), os.fstat(file).st_blocks)
+        self.assertEqual(bytes_of(results[0])[2:], (0, 0))  # also after the pool
+
+    def test_large_buffer_kept_in_the_worker_or_met_by_a_fork(self):
+        with ProcessPool(1) as pool:
+            result = pool.submit(keep, array(3)).result()
+            result.data[0] = 50
+            for i in range(3):
+                pool.submit(bytes_of, array(10 + i)).result()
+            self.assertEqual(pool.submit(kept).result(), ("memoryview", LARGE, 3, 3))
+            self.assertEqual(result.data[0], 50)
+            self.assertEqual(pool.submit(fork_and_change, array(4)).result().data[0], 4)
+            child = os.fork()
+            if child == 0:
+                time.sleep(0.3)
+                os._exit(result.data[0] + result.data[-1])
+            result.data[0] = 60
+            result.data[-1] = 60
+            del result
+            pool.submit(bytes_of, array(100)).result()
+            self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 53)
+
+    def test_large_buffer_of_a_call_that_runs_again(self):
+        with tempfile.TemporaryDirectory() as folder, ProcessPool(1, max_attempts=2) as pool:
+            died = os.path.join(folder, "died")
+            self.assertEqual(pool.submit(increase_and_die_at_first, died, array(5)).result(), 6)
+            self.assertEqual(bytes_of(pool.submit(increase, array(5)).result())[1:], (LARGE, 6, 5))
+            self.assertEqual(bytes_of(pool.submit(keep, array(8)).result())[1:], (LARGE, 8, 8))
+            pool.submit(bytes_of, array(9)).result()
+            self.assertEqual(pool.submit(kept).result()[1:], (LARGE, 8, 8))
+
+    def test_endless_times(self):
+        for endless in math.inf, 1e300, 2.0**64:
+            with ProcessPool(1, run_timeout=endless, idle_timeout=endless) as pool:
+                self.assertEqual(pool.submit(nap, 0.01).result(), 0.01)
+                self.assertEqual(list(pool.map(nap, [0.01], timeout=endless)), [0.01])
+        with self.assertRaises(ValueError):
+            ProcessPool(1, run_timeout=math.nan)
+        with ProcessPool(1, run_timeout=-math.inf) as pool, self.assertRaisesRegex(WorkerDied, "longer than 1 ms"):
+            pool.submit(nap, 60).result()
+
+    def test_standard_input_is_the_program_s_own(self):
+        program = """if __name__ == "__main__":
+            import process_pool_test as test
+            with test.ProcessPool(1, run_timeout=20, keep_standard_input=KEEP) as pool:
+                print(pool.submit(test.read_standard_input).result(), flush=True)
+            print(test.sys.stdin.read().split())"""
+        ended = run_program(program.replace("KEEP", "False"), stdin=subprocess.PIPE).communicate("one\ntwo\n", timeout=60 * TIMES)
+        self.assertEqual(ended[0], "(b'', '')\n['one', 'two']\n")
+        ended = run_program(program.replace("KEEP", "True"), stdin=subprocess.PIPE).communicate("one\ntwo\n", timeout=60 * TIMES)
+        self.assertEqual(ended[0], "(b'one\\ntwo\\n', '')\n[]\n")
+        silent = run_program(program.replace("KEEP", "False"), stdin=subprocess.PIPE)  # as a terminal at which nobody types
+        self.assertEqual(silent.stdout.readline(), "(b'', '')\n")
+        self.assertEqual(silent.communicate(timeout=60 * TIMES)[0], "[]\n")
+
+    def test_large_start_of_which_no_process_list_shows_anything(self):
+        secret = "open-sesame-4711"
+        for value in (secret,) * 100_000, array(6, 20 << 20):
+            with ProcessPool(1, initializer=begin, initargs=(value, secret), function=functools.partial(seen_by_all)) as pool:
+                text, seen = pool()
+                self.assertEqual(bytes_of(seen)[1:] if isinstance(value, Array) else seen, (20 << 20, 6, 6) if isinstance(value, Array) else value)
+                self.assertNotIn(secret.encode(), text)
+
+    def test_workers_have_the_interpreter_s_options(self):
+        program = """if __name__ == "__main__":
+            import process_pool_test as test
+            with test.ProcessPool(1) as pool:
+                print(pool.submit(test.interpreter).result() == test.interpreter() or (pool.submit(test.interpreter).result(), test.interpreter()))"""
+        for options in (), ("-OO",), ("-W", "error::UserWarning"), ("-X", "dev", "-X", "utf8"), ("-I",), ("-s", "-X", "faulthandler"):
+            with run_program(program, *options) as ran:
+                self.assertEqual(ran.stdout.read(), "True\n", options)
+
+    def test_pools_that_are_dropped_end(self):
+        def figures():
+            return len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task")), len(processes_with(mark))
+        mark = f"FREEHOLD_TEST_MARK={os.getpid()}".encode()
+        os.environ["FREEHOLD_TEST_MARK"] = str(os.getpid())
+        before = figures()
+        for i in range(6):
+            pool = ProcessPool(1, function=add)
+            self.assertEqual((pool(i), pool.submit(add, i).result()), (i, i))
+            if i % 2:
+                pool.cycle = pool
+            result = pool.submit(array, i, LARGE).result()
+            del pool
+        gc.collect()
+        self.assertTrue(wait_for(lambda: figures()[2] == 0), figures())
+        self.assertEqual(bytes_of(result)[2:], (5, 5))
+        del result
+        self.assertTrue(wait_for(lambda: all(now <= then for now, then in zip(figures(), before))), (figures(), before))
+
+    def test_killed_program_leaves_nothing(self):
+        program = """if __name__ == "__main__":
+            import process_pool_test as test
+            pool, starting = test.ProcessPool(2, min_workers=2), test.ProcessPool(1, initializer=test.nap, initargs=(60,))
+            pool.submit(test.nap, 60), pool.submit(test.nap, b"x" * (30 << 20)), starting.submit(test.nap, 0)
+            test.time.sleep(0.7)
+            print("ready", flush=True)
+            test.time.sleep(60)"""
+        with tempfile.TemporaryDirectory() as folder:
+            mark, shared = f"TMPDIR={folder}".encode(), set(os.listdir("/dev/shm"))
+            ran = run_program(program, env={**os.environ, "TMPDIR": folder})
+            self.assertEqual(ran.stdout.readline(), "ready\n")
+            self.assertGreaterEqual(len(processes_with(mark)), 3)
+            self.assertEqual(os.listdir(folder), [])
+            ran.kill()
+            ran.communicate()
+            self.assertTrue(wait_for(lambda: processes_with(mark) == [], 2))
+            self.assertEqual((os.listdir(folder), set(os.listdir("/dev/shm")) - shared), ([], set()))
+
+    def test_interrupt_of_a_worker_spoils_no_later_call(self):
+        with ProcessPool(1) as pool:
+            worker = pool.submit(pid).result()
+            for _ in range(20):  # between two calls
+                os.kill(worker, signal.SIGINT)
+                time.sleep(0.002)
+                self.assertEqual(pool.submit(pid).result(), worker)
+            future = pool.submit(nap, 60)
+            time.sleep(0.2)
+            os.kill(worker, signal.SIGINT)
+            self.assertIsInstance(future.exception(), KeyboardInterrupt)
+            self.assertEqual(pool.submit(pid).result(), worker)
 
     def test_initializer_and_max_tasks_per_child(self):
         with ProcessPool(1, initializer=begin, initargs=("set",), max_tasks_per_child=3) as pool:
