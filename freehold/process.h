@@ -56,7 +56,7 @@ typedef struct freehold_process_pool_options_t {
   uint32_t only_these_files;    ///< 1: workers open only these files and folders, and the system's libraries
   const char* const* readable;  ///< those files and folders; ends with NULL
   const char* const* writable;  ///< the same, for writing and reading; ends with NULL
-  /// Descriptors that a worker has, too, as 5, 6 and so on: at most 5; ends with -1. The pool has copies of its own.
+  /// Descriptors that a worker has, too, as 5, 6 and so on: at most 5; ends with -1. The pool copies them.
   const int* inherited;
   uint32_t keep_standard_input;  ///< 1: workers read this process's standard input; default: they see its end at once
 } freehold_process_pool_options_t;

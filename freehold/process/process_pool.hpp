@@ -70,7 +70,7 @@ struct ProcessPoolOptions {
   bool keep_standard_error = false;  ///< workers' standard error goes through the pool; its last lines go to the log
   bool keep_standard_input = false;  ///< workers read this process's standard input; otherwise they see its end at once
   /// Descriptors that a worker has, too, as 5, 6 and so on: at most 5, such as a memory file with what workers start with,
-  /// which no list of processes shows. The pool has copies of its own.
+  /// which no list of processes shows. The pool copies them.
   std::vector<int> inherited{};
 };
 

@@ -2,6 +2,8 @@
 // The checks of a supervisor at every tick: deadlines, memory, hung starts, stuck tasks, damage, pages to give back.
 #include "freehold/process/supervisor.hpp"
 
+#include <algorithm>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <utility>
@@ -11,6 +13,11 @@
 
 namespace freehold::process {
 namespace {
+
+// A limit of 25 days and more is the greatest value of a failure.
+std::int32_t value_of(std::uint64_t milliseconds) noexcept {
+  return static_cast<std::int32_t>(std::min<std::uint64_t>(milliseconds, INT32_MAX));
+}
 
 // What the supervisor knows without the table, see TableSupervision::find_damage().
 struct KnownState {
@@ -44,7 +51,7 @@ void Supervisor::kill_overdue(std::uint64_t time) noexcept {
     const std::uint64_t limit = entry.limit.load(std::memory_order_relaxed);
     const std::uint64_t milliseconds = entry.expired(time) ? entry.parameters().within_ms() : limit / 1'000'000;
     Slot& worker = slots_[claim->word.worker()];
-    worker.kill_reason = {FailureKind::kDeadline, static_cast<std::int32_t>(milliseconds)};
+    worker.kill_reason = {FailureKind::kDeadline, value_of(milliseconds)};
     worker.cancelled = limit == entry.kKilled;
     kill(claim->word.worker());
   }
@@ -99,7 +106,7 @@ void Supervisor::kill_hung_starts(std::uint64_t time) noexcept {
     Slot& worker = slots_[slot];
     if (worker.pid.load(std::memory_order_relaxed) == 0 || table_.workers().is_up(slot) || time <= worker.born) continue;
     if (time - worker.born <= limit) continue;
-    worker.kill_reason = {FailureKind::kDeadline, static_cast<std::int32_t>(limit / 1'000'000)};
+    worker.kill_reason = {FailureKind::kDeadline, value_of(limit / 1'000'000)};
     kill(slot);
   }
 }
