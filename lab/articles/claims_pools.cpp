@@ -23,10 +23,10 @@ class Figures {
              static_cast<double>(std::max<std::uint64_t>(s.operations, 1));
     });
   }
-  // Conflicts for each hundred operations.
+  // Conflicts for each hundred iterations.
   [[nodiscard]] Sets contention(std::string_view pool, const pools::Row& row, std::uint32_t shards) const {
     return sets_of(pool, row, shards, true, [](const pools::Report& s) {
-      return 100 * static_cast<double>(s.conflicts) / static_cast<double>(std::max<std::uint64_t>(s.counted, 1));
+      return 100 * static_cast<double>(s.conflicts) / static_cast<double>(std::max<std::uint64_t>(s.operations, 1));
     });
   }
 

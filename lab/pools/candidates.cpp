@@ -19,7 +19,7 @@ Report run_plain(const Job& job) {
 template <class S>
 void add_unlocked(std::vector<Candidate>& all) {
   all.push_back({std::string(S::kName) + "-unlocked", std::string(S::kSource) + ", for one thread", Kind::kUnlocked, false,
-                 run_plain<pool::UnlockedPool<S>>});
+                 run_plain<pool::UnlockedPool<S>>, [](std::uint32_t) { return S::kBookkeepingBytes; }});
 }
 
 static_assert(kOurs == pool::Best::kName);
@@ -40,7 +40,7 @@ std::vector<Candidate> make_candidates() {
   all.push_back({"pmr-synchronized", "std::pmr::synchronized_pool_resource", Kind::kLibrary, false,
                  run_plain<SynchronizedPoolResource>});
   all.push_back({std::string(kOursAlone), "for one thread: a stack of addresses", Kind::kUnlocked, false,
-                 run_plain<pool::SingleThreadPool>});
+                 run_plain<pool::SingleThreadPool>, [](std::uint32_t) { return 8.0; }});
   add_unlocked<pool::Best>(all);
   add_unlocked<pool::LockedFlags>(all);
   add_unlocked<pool::LockedBits>(all);

@@ -28,9 +28,11 @@ struct Settings {
   std::uint32_t slot_bytes = 12;
   std::uint32_t repeat = 5;
   std::uint32_t milliseconds = 150;  // time limit of a measurement, about
+  bool whole = false;                // no time limit
+  bool one_cpu = false;              // all threads of a measurement share one CPU
   // Article 1's experiment.
   std::vector<std::uint32_t> crc_threads{8, 16, 32};
-  std::vector<std::uint32_t> crc_pools{1, 2, 4, 8, 16};
+  std::vector<std::uint32_t> crc_pools{1, 2, 4, 8, 16, 32};
   std::uint32_t crc_bytes = 64;
   std::uint32_t crc_reads = 4;  // for each write; a writer does `operations`, a reader this many times as many
   bool simulate = false;        // count coherence misses on simulated cores, too
@@ -59,8 +61,14 @@ struct Results : ExperimentResults<Settings, Job, Report> {
 // Nanoseconds per acquire/release pair over all threads.
 [[nodiscard]] Sets costs_of(const Series* series);
 [[nodiscard]] std::optional<double> cost(const Series* series);
-// Conflicts as a share of the counted operations: the median.
+// Conflicts in an iteration, which is an acquire and a release, as article 1 divides: the median.
 [[nodiscard]] std::optional<double> contention(const Series* series);
+// The memory that a pool takes beside its slots, and how far it scatters those that are live (see Report::scatter).
+struct Footprint {
+  std::string pool;
+  std::optional<double> bookkeeping_bytes, alike, mixed;
+};
+[[nodiscard]] std::vector<Footprint> footprints(const Results& results);
 // True if the sets had fewer operations than wished, because they took too long.
 [[nodiscard]] bool is_shortened(const Series& series);
 

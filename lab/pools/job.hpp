@@ -16,9 +16,10 @@
 namespace freehold::cli::pools {
 
 // Article 2's tests 1 to 3, then patterns of today's programs: slots released in random order, slots handed from producer to
-// consumer, and the bare acquire/release pair. kCrc is article 1's experiment.
-enum class Trial : std::uint8_t { kShort, kLong, kSingle, kRandom, kRing, kPair, kCrc };
-inline constexpr Names<Trial, 7> kTests{{"short", "long", "single", "random", "ring", "pair", "crc"}};
+// consumer, and the bare acquire/release pair. kAlike and kMixed replace slots one after the other, the oldest or any, and
+// show how far the pool scatters them. kCrc is article 1's experiment.
+enum class Trial : std::uint8_t { kShort, kLong, kSingle, kRandom, kRing, kPair, kAlike, kMixed, kCrc };
+inline constexpr Names<Trial, 9> kTests{{"short", "long", "single", "random", "ring", "pair", "alike", "mixed", "crc"}};
 [[nodiscard]] constexpr const auto& names_of(Trial) { return kTests; }
 // The state of the pool when a test begins.
 enum class Context : std::uint8_t { kFresh, kPolluted, kHalfUsed, kAlmostFull };
@@ -26,8 +27,11 @@ inline constexpr Names<Context, 4> kContexts{{"fresh", "polluted", "half", "full
 [[nodiscard]] constexpr const auto& names_of(Context) { return kContexts; }
 using cli::name_of;
 
+[[nodiscard]] constexpr bool replaces(Trial test) { return test == Trial::kAlike || test == Trial::kMixed; }
 // These run on one thread, whatever --threads says.
-[[nodiscard]] constexpr bool is_single_threaded(Trial test) { return test == Trial::kSingle || test == Trial::kPair; }
+[[nodiscard]] constexpr bool is_single_threaded(Trial test) {
+  return test == Trial::kSingle || test == Trial::kPair || replaces(test);
+}
 // These run in every context, the others in a fresh pool only.
 [[nodiscard]] constexpr bool has_contexts(Trial test) { return test <= Trial::kSingle; }
 // In crc every second thread writes.
@@ -49,8 +53,8 @@ struct Report : GroupReport {
   std::uint64_t magic = kMagic;
   std::uint64_t operations = 0;  // acquire/release pairs of all threads
   std::uint64_t failures = 0;    // acquires that found no slot, and were repeated
-  std::uint64_t counted = 0;     // acquires and releases that were counted
-  std::uint64_t conflicts = 0;   // compare-exchanges repeated and locks waited for, among those
+  std::uint64_t conflicts = 0;   // of a counted job: compare-exchanges repeated and locks waited for
+  double scatter = 0;            // kAlike, kMixed: pages that the live slots lie in, for each that would hold them
 };
 
 struct Candidate;
@@ -63,16 +67,18 @@ struct Job {
   std::uint32_t threads = 1;
   std::uint64_t operations = 0;  // acquire/release pairs of each thread, if time allows
   std::uint32_t slot_bytes = 0;
-  std::uint32_t milliseconds = 0;  // a thread that still works after this time ends with fewer operations
-  std::uint32_t reads = 1;         // crc: buffers that a reader takes for each of a writer
-  std::uint32_t shards = 0;        // that the slots are distributed over; 0: the strategy chooses
-  bool counted = false;            // contention is counted, which costs time
+  // A thread that still works after this time ends with fewer operations; 0: no limit.
+  std::uint32_t milliseconds = 0;
+  std::uint32_t reads = 1;   // crc: buffers that a reader takes for each of a writer
+  std::uint32_t shards = 0;  // that the slots are distributed over; 0: the strategy chooses
+  bool counted = false;      // contention is counted, which costs time
+  bool one_cpu = false;      // all threads share one CPU
   std::string library = {};
 
   static constexpr const char* kWorker = "pools-worker";
   [[nodiscard]] static auto members() {
-    return std::tuple{&Job::pool,       &Job::test,         &Job::context, &Job::threads, &Job::operations,
-                      &Job::slot_bytes, &Job::milliseconds, &Job::reads,   &Job::shards,  &Job::counted};
+    return std::tuple{&Job::pool,         &Job::test,  &Job::context, &Job::threads, &Job::operations, &Job::slot_bytes,
+                      &Job::milliseconds, &Job::reads, &Job::shards,  &Job::counted, &Job::one_cpu};
   }
   [[nodiscard]] Row row() const { return {test, context, threads}; }
   [[nodiscard]] Row group() const { return row(); }
@@ -101,6 +107,7 @@ struct Candidate {
   Kind kind = Kind::kStrategy;
   bool distributed = false;  // over as many pools as a job says
   Report (*run)(const Job&) = nullptr;
+  double (*bookkeeping)(std::uint32_t slot_bytes) = nullptr;  // bytes for a slot, at most; null: not known
 };
 
 // The strategy that is compared with all others: BestPool.

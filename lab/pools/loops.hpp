@@ -24,20 +24,24 @@ struct Share {
   std::uint64_t operations = 0;  // acquire/release pairs
   std::uint64_t failures = 0;    // acquires that found nothing
   bool correct = true;           // no slot had the stamp of another thread
+  double scatter = 0;            // of the slots that are live at the end; see Report
 };
 
 class Deadline {
  public:
-  explicit Deadline(std::uint32_t milliseconds)
-      : half_(Clock::now() + std::chrono::microseconds(500) * milliseconds),
-        end_(half_ + std::chrono::microseconds(500) * milliseconds) {}
+  // 0: it never passes.
+  explicit Deadline(std::uint32_t milliseconds) {
+    if (milliseconds == 0) return;
+    half_ = Clock::now() + std::chrono::microseconds(500) * milliseconds;
+    end_ = half_ + std::chrono::microseconds(500) * milliseconds;
+  }
   [[nodiscard]] bool is_half_passed() const { return Clock::now() >= half_; }
   [[nodiscard]] bool is_passed() const { return Clock::now() >= end_; }
 
  private:
   using Clock = std::chrono::steady_clock;
-  Clock::time_point half_;
-  Clock::time_point end_;
+  Clock::time_point half_ = Clock::time_point::max();
+  Clock::time_point end_ = Clock::time_point::max();
 };
 
 // Small enough that the slowest pool ends soon after the deadline, large enough that reading the clock costs nothing.
@@ -159,6 +163,21 @@ void long_life(P& pool, const Job& job, GroupWorker& worker, Share& share) {
     if (n == 0) ::sched_yield();
   } while (share.operations < job.operations && !deadline.is_passed());
   worker.finish();
+}
+
+// Slots that live for the same time, so that the oldest is replaced, or for times of chance.
+template <class P>
+[[gnu::flatten, gnu::noinline]] void replace(P& pool, const Job& job, GroupWorker& worker, Share& share) {
+  std::vector<void*> live(live_of(job));
+  for (void*& slot : live) slot = acquire_surely(pool, share.failures);
+  std::minstd_rand random(1);
+  repeat(job, job.operations, worker, share, [&](std::uint64_t i) {
+    const std::uint64_t at = (job.test == Trial::kAlike ? i : random()) & (live.size() - 1);
+    pool.release(live[at]);
+    live[at] = acquire_surely(pool, share.failures);
+    stamp(live[at], static_cast<std::uint32_t>(at));
+  });
+  share.scatter = scatter_of(live, job.slot_bytes);
 }
 
 using SlotRing = BatchRing<void*, kRingBatch>;

@@ -4,7 +4,7 @@
 (() => {
   const { data, make, byId, number, megabytes, legend, plotInto, plural, known, figure, heats, heat, ratioBar } = page;
   const { settings, ours } = data;
-  const tests = { short: 'Short life', long: 'Long life', single: 'One thread', random: 'Random', ring: 'Ring', pair: 'Pair' };
+  const tests = { short: 'Short life', long: 'Long life', single: 'One thread', random: 'Random', ring: 'Ring', pair: 'Pair', alike: 'Alike lives', mixed: 'Mixed lives' };
   const palette = ['--c0', '--c1', '--c2', '--c4', '--c5', '--c6', '--c7'];
   const plain = data.series.filter((s) => s.test !== 'crc');
   const crc = data.series.filter((s) => s.test === 'crc');
@@ -83,7 +83,7 @@
         plotInto(grid, 'Time', settings.crc_pools, [...entries.map(([name, color]) => line(name, color, false, microseconds)), ...alone.map(level)],
           { top, unit: ' µs', digits: 3, label: 'microseconds per buffer', xName: 'pool' });
         plotInto(grid, 'Contention', settings.crc_pools, entries.map(([name, color]) => line(name, color, true, percent)),
-          { top: most, unit: '%', digits: 1, label: '% of the operations', xName: 'pool' });
+          { top: most, unit: '%', digits: 1, label: '% of the iterations', xName: 'pool' });
       }
     }
     const single = settings.pools.filter((p) => !p.distributed && crc.some((s) => s.pool === p.name));
@@ -134,7 +134,7 @@
     byId('figures').append(make('thead', {}, header), make('tbody', {}, ...rows));
   }
 
-  page.frame(data, data.series.length ? [`${plural(settings.threads, 'thread')}, ${settings.operations.toLocaleString('en')} operations each, slots of ${settings.slot_bytes} bytes`,
+  page.frame(data, data.series.length ? [`${plural(settings.threads, 'thread')}${settings.one_cpu ? ' on one CPU' : ''}, ${settings.operations.toLocaleString('en')} operations each${settings.whole ? '' : ` but no longer than ${settings.milliseconds} ms`}, slots of ${settings.slot_bytes} bytes`,
     `medians of ${plural(settings.repeat, 'set')}`] : [], 'freehold pools');
   compared();
   matrix();

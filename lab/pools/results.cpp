@@ -40,7 +40,20 @@ std::optional<double> cost(const Series* series) { return median_of(costs_of(ser
 
 std::optional<double> contention(const Series* series) {
   if (series == nullptr || !series->job.counted) return {};
-  return median_of(sets_of(series, [](const Report& report) { return quotient_of(report.conflicts, report.counted); }));
+  return median_of(sets_of(series, [](const Report& report) { return quotient_of(report.conflicts, report.operations); }));
+}
+
+std::vector<Footprint> footprints(const Results& results) {
+  const auto scatter = [&](Trial test, const Candidate* pool) {
+    return median_of(
+        sets_of(results.find({test, Context::kFresh, 1}, pool->name), [](const Report& report) { return report.scatter; }));
+  };
+  std::vector<Footprint> all;
+  for (const Candidate* pool : results.settings.pools)
+    all.push_back({pool->name,
+                   pool->bookkeeping ? std::optional(pool->bookkeeping(results.settings.slot_bytes)) : std::nullopt,
+                   scatter(Trial::kAlike, pool), scatter(Trial::kMixed, pool)});
+  return all;
 }
 
 bool is_shortened(const Series& series) {
@@ -92,8 +105,9 @@ std::vector<std::string> notes_of(const Results& results) {
     for (const auto& sample : series.samples) failures += sample ? sample->failures : 0;
   }
   if (const auto shortened = std::ranges::count_if(results.series, is_shortened); shortened > 0) {
-    notes.push_back(fmt::format("~ {} of {} figures come from fewer operations, because a test ends after {} ms.", shortened,
-                                medians.size(), results.settings.milliseconds));
+    notes.push_back(
+        fmt::format("~ {} of {} figures come from fewer operations, because a test ends after {} ms; --whole has no limit.",
+                    shortened, medians.size(), results.settings.milliseconds));
   }
   note_spread(kWideSpread, medians, notes);
   if (failures > 0) notes.push_back(fmt::format("{} acquires found no slot and were repeated.", failures));

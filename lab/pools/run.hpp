@@ -35,17 +35,28 @@ template <class P>
   requires requires { P::kThreadsShare; }
 inline constexpr bool kThreadsShare<P> = P::kThreadsShare;
 
-// Brings the pool into the job's context: acquires all slots and writes them, then releases those that should be free. A
-// pool with a cursor has it at the start again. Slots that nobody wrote would be cold in all pools but those that write
-// links into them, and the test, which passes over the slots once, would measure that.
+// Brings the pool into the job's context. Of a fresh pool nothing was ever acquired. For the others all slots are acquired,
+// then those released that should be free; a pool with a cursor has it at the start again.
 template <class P>
 void prepare(P& pool, const Job& job, std::size_t slots) {
+  if (job.context == Context::kFresh || pool.capacity() == pool::kNoLimit) return;
   const pool::ZeroedArray<void*> held(slots);
   std::size_t n = 0;
   while (n < slots && (held[n] = pool.acquire()) != nullptr) stamp(held[n++], ~0U);
   if (!std::is_sorted(held.data(), held.data() + n)) std::sort(held.data(), held.data() + n);
   for (std::size_t i = 0; i < n; ++i) {
     if (!is_used(job.context, i, n)) pool.release(held[i]);
+  }
+}
+
+// The default allocator has no slots that could be in use: each thread of the test keeps blocks.
+template <class P>
+void keep_blocks(P& pool, const Job& job) {
+  if (pool.capacity() != pool::kNoLimit) return;
+  for (std::uint64_t i = 0; i < kept_of(job); ++i) {
+    void* const block = pool.acquire();
+    if (block == nullptr) return;
+    stamp(block, ~0U);
   }
 }
 
@@ -62,6 +73,8 @@ void run_test(P& pool, const Job& job, GroupWorker& worker, Share& share, std::v
     case Trial::kLong:
     case Trial::kSingle:
     case Trial::kRandom: return long_life(pool, job, worker, share);
+    case Trial::kAlike:
+    case Trial::kMixed: return replace(pool, job, worker, share);
     case Trial::kCrc: return write_and_read(pool, job, worker, share, comparable);
     case Trial::kRing: {
       SlotRing& ring = *rings[worker.index() / 2];
@@ -94,7 +107,8 @@ Report run_tests(const Job& job, const auto& make, const auto& test) {
   const sync::Contention before = pool.contention();
   Report report;
   const Body body = [&](GroupWorker& worker) {
-    if (from_heap) warm_heap(batch_of(job) * (shape.slot_bytes + 32));
+    if (from_heap) warm_heap((batch_of(job) + kept_of(job)) * (shape.slot_bytes + 32));
+    keep_blocks(pool, job);
     Share share;
     test(pool, worker, share, rings, comparable);
     shares[worker.index()].share = share;
@@ -105,8 +119,8 @@ Report run_tests(const Job& job, const auto& make, const auto& test) {
   for (const PaddedShare& line : shares) {
     report.operations += line.share.operations;
     report.failures += line.share.failures;
+    report.scatter = std::max(report.scatter, line.share.scatter);
   }
-  report.counted = after.operations - before.operations;
   report.conflicts = after.retries + after.waits - before.retries - before.waits;
   return report;
 }

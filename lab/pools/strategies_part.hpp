@@ -16,6 +16,12 @@ Report run_strategy(const Job& job) {
   return run_on<pool::NativePool<S>>(job, make_plain<pool::NativePool<S>>);
 }
 
+template <class S>
+double bookkeeping_of(std::uint32_t slot_bytes) {
+  if constexpr (pool::is_bounded<S>()) return S::kBookkeepingBytes;
+  return heap_bookkeeping(slot_bytes);
+}
+
 template <class P>
 inline constexpr bool kIsDistributed = requires(const P& pool) { pool.shards(); };
 
@@ -23,8 +29,12 @@ template <std::size_t kPart, pool::PoolStrategy... S, std::size_t... kIndex>
 void fill_strategies(StrategyTable& table, pool::StrategyList<S...>, std::index_sequence<kIndex...>) {
   const auto fill = [&table]<class Strategy, std::size_t kAt> {
     if constexpr (kAt % kStrategyParts == kPart)
-      table[kAt] = {std::string(Strategy::kName), std::string(Strategy::kSource), Kind::kStrategy,
-                    kIsDistributed<pool::NativePool<Strategy>>, run_strategy<Strategy>};
+      table[kAt] = {std::string(Strategy::kName),
+                    std::string(Strategy::kSource),
+                    Kind::kStrategy,
+                    kIsDistributed<pool::NativePool<Strategy>>,
+                    run_strategy<Strategy>,
+                    bookkeeping_of<Strategy>};
   };
   (fill.template operator()<S, kIndex>(), ...);
 }

@@ -16,13 +16,13 @@ constexpr double kTie = 1.05;
 
 std::string_view heading(Trial test) {
   constexpr Names<Trial, kTests.size()> kHeadings{
-      {"short life", "long life", "one thread", "random order", "ring", "bare pair", "crc"}};
+      {"short life", "long life", "one thread", "random order", "ring", "bare pair", "alike lives", "mixed lives", "crc"}};
   return kHeadings[test];
 }
 
 std::string_view subheading(const Row& row) {
   if (row.test == Trial::kRing) return "handed on";
-  if (row.test == Trial::kPair) return "1 thread";
+  if (row.threads == 1 && !has_contexts(row.test)) return "1 thread";
   return name_of(row.context);
 }
 
@@ -36,8 +36,10 @@ class Tables {
     const Settings& s = results_.settings;
     out_.print("{}", machine_line(results_.machine));
     if (results_.series.empty()) return;
-    out_.print("{} threads, {} operations each, slots of {} bytes; medians of {} set{}\n", s.threads, s.operations,
-               s.slot_bytes, s.repeat, s.repeat == 1 ? "" : "s");
+    out_.print("{} threads{}, {} operations each{}, slots of {} bytes; medians of {} set{}\n", s.threads,
+               s.one_cpu ? " on one CPU" : "", s.operations,
+               s.whole ? "" : fmt::format(" but no longer than {} ms", s.milliseconds), s.slot_bytes, s.repeat,
+               s.repeat == 1 ? "" : "s");
   }
 
   void compared() {
@@ -81,6 +83,18 @@ class Tables {
         out_.print("\n");
       }
     }
+  }
+
+  void memory() {
+    const auto all = footprints(results_);
+    if (std::ranges::none_of(all, [](const Footprint& one) { return one.alike || one.mixed; })) return;
+    out_.print(
+        "\nMEMORY: bytes of bookkeeping for a slot of {} bytes, at most; pages that live slots lie in for each\n"
+        "that they would fill, after the oldest and after any were replaced\n{:<{}}{:>9}{:>9}{:>9}\n",
+        results_.settings.slot_bytes, "", width_, "bytes", "alike", "mixed");
+    for (const Footprint& one : all)
+      out_.print("{:<{}}{:>9}{:>9}{:>9}\n", one.pool, width_, figure_text(one.bookkeeping_bytes, "-"),
+                 figure_text(one.alike, "-"), figure_text(one.mixed, "-"));
   }
 
   void simulated() {
@@ -138,9 +152,10 @@ class Tables {
   }
 
   void crc_figure(const Row& row, std::string_view pool, std::uint32_t shards) {
-    const auto time = cost(results_.find(row, pool, shards));
+    const Series* const series = results_.find(row, pool, shards);
+    const auto time = cost(series);
     const auto share = contention(results_.find(row, pool, shards, true));
-    out_.print("{:>9}{:>7}", time ? fmt::format("{:.3f}", 1e-3 * *time) : "-",
+    out_.print("{:>9}{:>7}", time ? fmt::format("{}{:.3f}", is_shortened(*series) ? "~" : "", 1e-3 * *time) : "-",
                share ? fmt::format("{:.1f}%", 100 * *share) : "");
   }
 
@@ -165,6 +180,7 @@ std::string table_of(const Results& results) {
   tables.compared();
   tables.figures();
   tables.crc();
+  tables.memory();
   tables.simulated();
   tables.notes();
   return std::move(tables).text();

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 #include <fmt/format.h>
-#include <sched.h>
 
 #include <cstdlib>
 #include <memory>
@@ -8,6 +7,7 @@
 
 #include "cli/support/library.hpp"
 #include "freehold/thread_alloc/owner_pages_heap.hpp"
+#include "lab/experiment/one_cpu.hpp"
 #include "lab/scale/block_tests.hpp"
 #include "lab/scale/job.hpp"
 #include "lab/scale/workloads.hpp"
@@ -39,14 +39,6 @@ Body block_test_of_source(const Job& job) {
     case Source::kOwnerLockFree: return block_test<OwnerLockFree>(job);
   }
   __builtin_unreachable();
-}
-
-// The calling thread, and all threads and processes that it will start.
-void stay_on_this_cpu() {
-  cpu_set_t one;
-  CPU_ZERO(&one);
-  CPU_SET(::sched_getcpu(), &one);
-  if (::sched_setaffinity(0, sizeof one, &one) != 0) throw std::runtime_error("the workers cannot be kept on one CPU");
 }
 
 }  // namespace

@@ -58,10 +58,10 @@ TEST_F(LabPage, OfPools_EveryPlotAndTableAndTheRowThatIsLostFirst) {
   expect_quiet(seen);
   EXPECT_EQ(count(seen.dom, "data-ready=\"12\""), 1u);  // time and contention for 8 and 16 threads; eight simulations
   EXPECT_EQ(count(seen.dom, "<canvas"), 12u);
-  EXPECT_EQ(count(seen.dom, "within 5% of it in 16 of 17 rows"), 1u);
+  EXPECT_EQ(count(seen.dom, "within 5% of it in 18 of 19 rows"), 1u);
   EXPECT_EQ(count(seen.dom, "class=\"fill lost\""), 1u);
   EXPECT_LT(seen.dom.find("class=\"fill lost\""), seen.dom.find("class=\"fill won\""));
-  EXPECT_EQ(count(seen.dom, " best\"") + count(seen.dom, " best first\""), 15u);
+  EXPECT_EQ(count(seen.dom, " best\"") + count(seen.dom, " best first\""), 17u);
 }
 
 TEST_F(LabPage, OfTimers_EveryPlotAndTable) {

@@ -29,7 +29,6 @@ inline pools::Results pools_with(const pools::Settings& settings, const Figures&
     pools::Report sample;
     sample.operations = kOperations;
     sample.elapsed_ns = sample.cpu_ns = static_cast<std::uint64_t>(figures.pair(job.name(), job) * kOperations);
-    sample.counted = kOperations;
     sample.conflicts = static_cast<std::uint64_t>(figures.conflicts(job.name(), job) * kOperations / 100);
     samples.assign(settings.repeat, sample);
   }

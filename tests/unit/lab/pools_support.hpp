@@ -38,10 +38,7 @@ inline Results results_with(const Cost& cost, std::uint32_t repeat = 3) {
       sample.cpu_ns = 1000;
       sample.peak_rss_bytes = 1 << 20;
       sample.elapsed_ns = static_cast<std::uint64_t>(cost(job, set) * static_cast<double>(sample.operations));
-      if (job.counted) {
-        sample.counted = 2 * sample.operations;
-        sample.conflicts = sample.counted / 50;
-      }
+      if (job.counted) sample.conflicts = sample.operations / 25;
       samples.push_back(sample);
     }
   }

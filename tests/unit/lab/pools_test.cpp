@@ -4,6 +4,7 @@
 #include "lab/pools/run.hpp"
 #include "lab/strategies/registry.hpp"
 #include "tests/support/test.hpp"
+#include "tests/unit/lab/pools_support.hpp"
 
 namespace freehold::cli::pools {
 namespace {
@@ -51,6 +52,53 @@ TEST(PoolsContext, Free_IsWhatTheContextSays) {
   }
 }
 
+// What it hands out is never handed out again; counts the calls.
+class EndlessPool {
+ public:
+  explicit EndlessPool(const pool::PoolShape& shape) : bytes_(shape.slot_bytes), blocks_(1'000'000 * bytes_) {}
+  [[nodiscard]] void* acquire() noexcept { return &blocks_[bytes_ * acquired_++ % blocks_.size()]; }
+  void release(void*) noexcept { ++released_; }
+  [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
+  [[nodiscard]] sync::Contention contention() const noexcept { return {}; }
+
+  std::size_t bytes_, capacity_ = pool::kNoLimit;
+  std::vector<char> blocks_;
+  static inline std::atomic<std::size_t> acquired_ = 0, released_ = 0;
+};
+
+TEST(PoolsContext, Fresh_NothingWasAcquiredBefore) {
+  const Job job = job_with(Trial::kLong, Context::kFresh);
+  EndlessPool pool(shape_of(job));
+  for (const std::size_t capacity : {pool::kNoLimit, shape_of(job).slots}) {
+    pool.capacity_ = capacity;
+    prepare(pool, job, shape_of(job).slots);
+    keep_blocks(pool, job);
+  }
+  EXPECT_EQ(pool.acquired_, 0u);
+}
+
+TEST(PoolsContext, PollutedWithoutSlots_EachThreadKeepsHalfOfWhatItWillAllocate) {
+  const Job job = job_with(Trial::kLong, Context::kPolluted, 4);
+  const auto once = run_on<EndlessPool>(job, [](const pool::PoolShape& shape, const Job&) { return EndlessPool(shape); });
+  EXPECT_EQ(once.operations, 4 * 5000u);
+  EXPECT_EQ(EndlessPool::acquired_ - EndlessPool::released_, 4 * 2500u);
+}
+
+// ---- how far live slots lie from each other
+
+TEST(PoolsScatter, Replaced_RoundRobinScattersWhatAFirstFitPoolKeepsTogether) {
+  const auto scatter = [](auto strategy, Trial test) {
+    return run_on<pool::NativePool<decltype(strategy)>>(job_with(test, Context::kFresh),
+                                                        make_plain<pool::NativePool<decltype(strategy)>>)
+        .scatter;
+  };
+  EXPECT_LT(scatter(pool::LockedFlags{}, Trial::kAlike), 1.3);
+  EXPECT_GT(scatter(pool::LockedFlags{}, Trial::kMixed), 2);
+  EXPECT_LT(scatter(pool::LockedBitmapTree{}, Trial::kMixed), 1.1);
+  EXPECT_EQ(candidates()[2].bookkeeping(12), 4.0) << "S2's";
+  EXPECT_GE(candidates()[1].bookkeeping(12), 4.0) << "the heap's";
+}
+
 // ---- the loops
 
 constexpr auto kMake = []<class P>(std::type_identity<P>) {
@@ -90,6 +138,28 @@ class SameSlotPool {
 TEST(PoolsLoops, SlotHandedOutTwice_IsNoticed) {
   for (const Trial test : {Trial::kLong, Trial::kSingle, Trial::kRandom})
     EXPECT_EQ(run<SameSlotPool>(job_with(test, Context::kFresh)).correct, 0u) << name_of(test);
+  // Article 1's buffers. Threads spend nearly all of their time inside such large ones, so that they meet on any machine.
+  Job crc = job_with(Trial::kCrc, Context::kFresh, 4);
+  crc.slot_bytes = 4096;
+  crc.reads = 4;
+  const Report report = run<SameSlotPool>(crc);
+  EXPECT_EQ(report.correct, 0u);
+  EXPECT_NE(crc.complaint(report), "");
+}
+
+TEST(PoolsLoops, NoTimeLimit_AllOperations) {
+  Job job = job_with(Trial::kShort, Context::kFresh, 2);
+  job.milliseconds = 0;
+  job.operations = 3'000'000;
+  EXPECT_EQ(run<Stack>(job).operations, 2 * job.operations);
+  EXPECT_GE(job.limit(), std::chrono::seconds(60));
+}
+
+// ---- results
+
+TEST(PoolsResults, Contention_IsConflictsInIterations) {
+  const Results results = results_with([](const Job&, std::size_t) { return 10; });
+  EXPECT_DOUBLE_EQ(*contention(results.find({Trial::kCrc, Context::kFresh, 8}, "spread", 4, true)), 0.04);
 }
 
 }  // namespace
