@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "lab/articles/findings.hpp"
 
@@ -16,13 +18,24 @@ class Figures {
  public:
   explicit Figures(const pools::Results& results) : results_(results) {}
 
-  // Nanoseconds for an acquire and a release: of CPU time for one thread, which never waits.
+  // Nanoseconds for an acquire and a release: of CPU time where only one thread can run.
   [[nodiscard]] Sets cost(std::string_view pool, const pools::Row& row, std::uint32_t shards = 0) const {
     return sets_of(pool, row, shards, false, [&](const pools::Report& s) {
-      return static_cast<double>(row.threads == 1 ? s.cpu_ns : s.elapsed_ns) /
+      return static_cast<double>(row.threads == 1 || results_.settings.one_cpu ? s.cpu_ns : s.elapsed_ns) /
              static_cast<double>(std::max<std::uint64_t>(s.operations, 1));
     });
   }
+  // How far the pool scatters its live slots: see pools::Report.
+  [[nodiscard]] Sets scatter(std::string_view pool, const pools::Row& row) const {
+    return sets_of(pool, row, 0, false, [](const pools::Report& s) { return s.scatter; });
+  }
+  // True if a time limit ended it, so that it had fewer operations.
+  [[nodiscard]] bool is_shortened(std::string_view pool, const pools::Row& row) const {
+    const pools::Series* const series = results_.find(row, pool);
+    return series != nullptr && pools::is_shortened(*series);
+  }
+  [[nodiscard]] const pools::Settings& settings() const { return results_.settings; }
+  [[nodiscard]] std::vector<pools::Footprint> footprints() const { return pools::footprints(results_); }
   // Conflicts for each hundred iterations.
   [[nodiscard]] Sets contention(std::string_view pool, const pools::Row& row, std::uint32_t shards) const {
     return sets_of(pool, row, shards, true, [](const pools::Report& s) {
@@ -43,10 +56,26 @@ class Figures {
 
 constexpr std::string_view kByThread = "stacks-by-thread", kByHash = "stacks-by-hash", kByCpu = "stacks-by-cpu";
 
+Sets scaled(const Sets& sets, double factor) {
+  return combine({sets}, [=](const auto& v) { return factor * v[0]; });
+}
+std::optional<double> scaled(std::optional<double> value, double factor) {
+  return value ? std::optional(*value * factor) : std::nullopt;
+}
+// Adds the median and the range over the sets.
+void add_point(Plot::Line& line, const Sets& sets) {
+  const auto range = range_of(sets);
+  line.values.push_back(range ? std::optional(range->median) : std::nullopt);
+  line.least.push_back(range ? std::optional(range->least) : std::nullopt);
+  line.greatest.push_back(range ? std::optional(range->greatest) : std::nullopt);
+}
+
 class DistributedPools {
  public:
   DistributedPools(const Results& results, Findings& findings)
       : figures_(*results.crc),
+        on_one_cpu_(*results.crc_on_one_cpu),
+        handed_(*results.handed),
         counts_(results.crc->settings.crc_pools),
         cpus_(results.machine.cpus),
         claims_(1, results.machine.cpus, results.crc->others, findings.claims),
@@ -94,7 +123,7 @@ class DistributedPools {
                by_cpu = figures_.contention(kByCpu, few_, enough_);
     const auto smoothed = [](const Sets& sets) { return combine({sets}, [](const auto& v) { return v[0] + 0.01; }); };
     claims_.at_least({"thread-contends-more", "spread by thread, operations meet more often than by processor (by a fifth)",
-                      fmt::format("{} of a hundred operations by thread, {} by processor, {} pools", figure_text(by_thread),
+                      fmt::format("{}% of the iterations by thread, {}% by processor, {} pools", figure_text(by_thread),
                                   figure_text(by_cpu), enough_),
                       "compare-exchanges that had to be repeated; 0.01 is added to both", 2},
                      quotient(smoothed(by_thread), smoothed(by_cpu)), 1.2);
@@ -102,18 +131,27 @@ class DistributedPools {
 
   void beyond_the_cpus() {
     for (const pools::Row& row : {few_, some_, many_}) {
-      const Sets enough = cost(kByThread, row, enough_), most = cost(kByThread, row, counts_.back());
+      const Sets enough = cost(kByThread, row, enough_);
+      std::vector<Sets> more;
+      for (const std::uint32_t n : counts_)
+        if (n > enough_ && n != row.threads) more.push_back(cost(kByThread, row, n));
       claims_.at_most(
           {fmt::format("no-more-than-cpus-{}", row.threads),
            fmt::format("more pools than CPUs do not help, {} threads", row.threads),
-           fmt::format("{} ns with {} pools, {} with {}", figure_text(enough), enough_, figure_text(most), counts_.back()),
-           "a thread that loses its CPU inside an operation is not counted apart", 2},
-          quotient(enough, most), 1.1);
+           fmt::format("{} ns with {} pools, {} with more", figure_text(enough), enough_, figure_text(mean_of(more))),
+           "the mean of all larger arrays but a pool for each thread", 2},
+          quotient(enough, mean_of(more)), 1.1);
     }
+    const Sets shared = cost(kByThread, many_, enough_), own = cost(kByThread, many_, many_.threads);
+    claims_.at_most(
+        {"pool-for-each-thread", "there is no sense in a pool for each thread, 32 threads",
+         fmt::format("{} ns with {} pools, {} with {}", figure_text(shared), enough_, figure_text(own), many_.threads),
+         "against as many pools as CPUs", 2},
+        quotient(shared, own), 1.1);
     const Sets enough = figures_.contention(kByThread, many_, enough_),
                most = figures_.contention(kByThread, many_, counts_.back());
     claims_.at_most({"contention-levels-off", "nor do more pools than CPUs lower the contention, 32 threads",
-                     fmt::format("{} of a hundred operations with {} pools, {} with {}", figure_text(enough), enough_,
+                     fmt::format("{}% of the iterations with {} pools, {}% with {}", figure_text(enough), enough_,
                                  figure_text(most), counts_.back()),
                      "0.01 is added to both", 2},
                     quotient(combine({enough}, [](const auto& v) { return v[0] + 0.01; }),
@@ -123,52 +161,116 @@ class DistributedPools {
                          "a processor of 2007 with four cores and no shared cache; 32-bit builds");
   }
 
-  void table() {
-    for (const pools::Row& row : {few_, some_, many_}) {
-      Table table{
-          1,
-          fmt::format("Nanoseconds for a buffer, and conflicts in a hundred operations; {} threads, half of them write; "
-                      "a reader takes four buffers for each of a writer",
-                      row.threads),
-          {"pools"},
-          {}};
-      for (const std::uint32_t n : counts_) table.columns.push_back(std::to_string(n));
-      for (const std::string_view pool : {kByThread, kByHash, kByCpu}) {
-        std::vector<std::string> cells{std::string(pool)};
-        for (const std::uint32_t n : counts_)
-          cells.push_back(
-              fmt::format("{}, {}%", figure_text(cost(pool, row, n)), figure_text(figures_.contention(pool, row, n))));
-        table.rows.push_back(std::move(cells));
-      }
-      for (const char* name : {"best", "baseline"}) table.rows.push_back({name, figure_text(figures_.cost(name, row))});
-      findings_.tables.push_back(std::move(table));
-    }
+  // One head is dear only where several threads run at a time.
+  void on_one_cpu() {
+    const Sets one = on_one_cpu_.cost(kByThread, few_, 1), several = on_one_cpu_.cost(kByThread, few_, 4),
+               none = on_one_cpu_.cost("baseline", few_), met = on_one_cpu_.contention(kByThread, few_, 1);
+    const char* const kLimits = "8 threads that are kept on one CPU; CPU time";
+    claims_.at_most(
+        {"uniprocessor-fast", "one interlocked list is fast on a uniprocessor",
+         fmt::format("{} ns a buffer with one list, {} without a pool", figure_text(one), figure_text(none)), kLimits},
+        quotient(one, none), 1.5);
+    claims_.at_most({"uniprocessor-array", "so that there an array of pools gains nothing",
+                     fmt::format("{} ns with one, {} with 4", figure_text(one), figure_text(several)), kLimits},
+                    quotient(one, several), 1.1);
+    claims_.at_most({"uniprocessor-contention", "and operations hardly ever meet",
+                     fmt::format("{}% of the iterations, one list", figure_text(met)),
+                     "8 threads that are kept on one CPU; the ratio is in per cent"},
+                    met, 1);
+    claims_.at_most({"uniprocessor-processor", "nor is spreading by the current processor faster there than by thread",
+                     fmt::format("{} ns by thread, {} by processor, 4 pools", figure_text(several),
+                                 figure_text(on_one_cpu_.cost(kByCpu, few_, 4))),
+                     kLimits},
+                    quotient(several, on_one_cpu_.cost(kByCpu, few_, 4)), 1.05);
   }
 
-  // The article's figure 9: by thread, a line for each number of threads.
+  // A reader asked for it below the article.
+  void producers() {
+    const pools::Row ring{Trial::kRing, Context::kFresh, 8};
+    const Sets one = handed_.cost("tagged-stack", ring), by_cpu = handed_.cost(kByCpu, ring);
+    claims_.at_least({"producers-and-consumers", "for producers and consumers an array of pools is faster than one, too",
+                      fmt::format("{} ns a slot with one list, {} by processor, {} by thread", figure_text(one),
+                                  figure_text(by_cpu), figure_text(handed_.cost(kByThread, ring))),
+                      "four pairs: one thread acquires, the other releases, and slots return to the pool they came from", 2},
+                     quotient(one, by_cpu), 1.3);
+  }
+
+  void table() {
+    const auto add = [&](const Figures& figures, const pools::Row& row, const std::string& where) {
+      const auto& settings = figures.settings();
+      Table table{
+          1,
+          fmt::format("Nanoseconds for a buffer, and contention in per cent of the iterations; {} threads{}, half of "
+                      "them write; a reader takes four buffers for each of a writer",
+                      row.threads, where),
+          {"pools"},
+          {}};
+      for (const std::uint32_t n : settings.crc_pools) table.columns.push_back(std::to_string(n));
+      for (const pools::Candidate* pool : settings.pools) {
+        std::vector<std::string> cells{pool->name};
+        for (const std::uint32_t n : pools::shards_of(settings, row, *pool))
+          cells.push_back(figure_text(figures.cost(pool->name, row, n)) +
+                          (n == 0 ? "" : fmt::format(", {}%", figure_text(figures.contention(pool->name, row, n)))));
+        table.rows.push_back(std::move(cells));
+      }
+      findings_.tables.push_back(std::move(table));
+    };
+    for (const pools::Row& row : {few_, some_, many_}) add(figures_, row, "");
+    add(on_one_cpu_, few_, " kept on one CPU");
+  }
+
+  // The article's figures, by the number of pools. Of the values in them its text names some as ratios: those lie here as
+  // far from ours.
   void plots() {
-    plot("Figure 9: time, spread by thread", "nanoseconds for a buffer",
-         [&](const pools::Row& row, std::uint32_t n) { return cost(kByThread, row, n); });
-    plot("Figure 9: contention, spread by thread", "conflicts in a hundred operations",
-         [&](const pools::Row& row, std::uint32_t n) { return figures_.contention(kByThread, row, n); });
+    const auto time = [&](std::string_view pool) {
+      return [this, pool](const pools::Row& row, std::uint32_t n) { return scaled(cost(pool, row, n), 1e-3); };
+    };
+    const auto contention = [&](std::string_view pool) {
+      return [this, pool](const pools::Row& row, std::uint32_t n) { return figures_.contention(pool, row, n); };
+    };
+    const auto marked = [&](Plot::Line line, std::optional<double> value) {
+      for (const std::uint32_t n : counts_) line.article.push_back(n == 4 ? value : std::nullopt);
+      return line;
+    };
+    const auto single = [&](auto figure) { return line("single", [&](std::uint32_t) { return figure(few_, 1); }); };
+    const auto spread = [&](const char* label, auto figure) {
+      return line(label, [&](std::uint32_t n) { return figure(few_, n); });
+    };
+    const char* const kTime = "microseconds for a buffer";
+    const char* const kContention = "contention, % of the iterations";
+    const Plot::Line one = single(time(kByThread));
+    add_plot("Figure 5: single and distributed pools, 8 threads", kTime,
+             {one, marked(spread("per thread", time(kByThread)), scaled(one.values.front(), 1 / 5.5)),
+              spread("per processor", time(kByCpu))});
+    const Plot::Line by_cpu = spread("per processor", contention(kByCpu));
+    const std::size_t four = std::ranges::find(counts_, 4U) - counts_.begin();
+    add_plot("Figure 8: contention, 8 threads", kContention,
+             {single(contention(kByThread)),
+              marked(spread("per thread", contention(kByThread)),
+                     four < counts_.size() ? scaled(by_cpu.values[four], 1.2) : std::nullopt),
+              by_cpu});
+    std::vector<Plot::Line> times, conflicts;
+    for (const pools::Row& row : {few_, some_, many_}) {
+      const auto at = [&](auto figure) {
+        return line(fmt::format("{} threads", row.threads), [&](std::uint32_t n) { return figure(row, n); });
+      };
+      times.push_back(at(time(kByThread)));
+      if (row == many_) times.back() = marked(times.back(), scaled(times.back().values.front(), 0.1));
+      conflicts.push_back(at(contention(kByThread)));
+    }
+    add_plot("Figure 9: time, spread by thread", kTime, std::move(times));
+    add_plot("Figure 9: contention, spread by thread", kContention, std::move(conflicts));
   }
 
  private:
   template <class F>
-  void plot(std::string title, std::string y_name, F figure) {
-    Plot plot{1, std::move(title), "pool", std::move(y_name), counts_, {}};
-    for (const pools::Row& row : {few_, some_, many_}) {
-      Plot::Line line{fmt::format("{} threads", row.threads), {}, {}, {}};
-      for (const std::uint32_t n : counts_) {
-        const Sets sets = figure(row, n);
-        const auto range = range_of(sets);
-        line.values.push_back(median_of(sets));
-        line.least.push_back(range ? std::optional(range->least) : std::nullopt);
-        line.greatest.push_back(range ? std::optional(range->greatest) : std::nullopt);
-      }
-      plot.lines.push_back(std::move(line));
-    }
-    findings_.plots.push_back(std::move(plot));
+  [[nodiscard]] Plot::Line line(std::string label, F figure) const {
+    Plot::Line line{std::move(label), {}, {}, {}};
+    for (const std::uint32_t n : counts_) add_point(line, figure(n));
+    return line;
+  }
+  void add_plot(std::string title, std::string y_name, std::vector<Plot::Line> lines) {
+    findings_.plots.push_back({1, std::move(title), "pool", std::move(y_name), counts_, std::move(lines)});
   }
   [[nodiscard]] Sets cost(std::string_view pool, const pools::Row& row, std::uint32_t shards) const {
     return figures_.cost(pool, row, shards);
@@ -176,7 +278,7 @@ class DistributedPools {
 
   const pools::Row few_{Trial::kCrc, Context::kFresh, 8}, some_{Trial::kCrc, Context::kFresh, 16},
       many_{Trial::kCrc, Context::kFresh, 32};
-  Figures figures_;
+  Figures figures_, on_one_cpu_, handed_;
   std::vector<std::uint32_t> counts_;
   std::uint32_t cpus_;
   std::uint32_t enough_ = 0;
@@ -190,12 +292,27 @@ constexpr std::string_view kS1 = "system-new", kS2 = "lock-free-flags", kS3 = "l
                            kS5 = "locked-bitmap-tree", kS3Unlocked = "locked-flags-unlocked",
                            kS4Unlocked = "locked-bits-unlocked", kS5Unlocked = "locked-bitmap-tree-unlocked";
 
+// The article's tables: a solution, and its seconds in tests 1, 2 and 3, fresh and polluted.
+struct Solution {
+  std::string_view name, pool, alone;  // alone: in test 3
+  double seconds[3][2];
+};
+constexpr Solution kSolutions[] = {
+    {"S1, default", kS1, kS1, {{8.033740, 14.308695}, {249.586365, 263.046783}, {64.339546, 67.744881}}},
+    {"S2, lock-free", kS2, kS2, {{1.117134, 1.500297}, {1.158107, 1.430778}, {0.079383, 0.096421}}},
+    {"S3, flags", kS3, kS3Unlocked, {{3.050532, 3.002592}, {3.155554, 3.120570}, {0.027042, 0.030818}}},
+    {"S4, bits", kS4, kS4Unlocked, {{3.080593, 3.126127}, {3.376785, 3.382694}, {0.030131, 0.031371}}},
+    {"S5, tree of bits", kS5, kS5Unlocked, {{4.191293, 4.081311}, {4.130811, 5.545604}, {0.070410, 0.070472}}},
+    {"best", "best", "single-thread", {}},
+};
+
 class PoolsCompared {
  public:
   PoolsCompared(const Results& results, Findings& findings)
       : several_(*results.several),
         fewer_(*results.fewer),
         alone_(*results.alone),
+        handed_(*results.handed),
         claims_(2, results.machine.cpus, std::max(results.several->others, results.fewer->others), findings.claims),
         findings_(findings) {
     for (const Trial test : {Trial::kShort, Trial::kLong}) {
@@ -217,11 +334,17 @@ class PoolsCompared {
         least_of({quotient(alone_.cost(kS1, single(Context::kFresh)), slowest_alone(Context::kFresh)),
                   quotient(alone_.cost(kS1, single(Context::kPolluted)), slowest_alone(Context::kPolluted))}),
         1);
-    claims_.at_least({"default-sinks", "blocks that live long sink the default (31 times the short ones' time)",
-                      fmt::format("long {} ns, short {}", figure_text(several_.cost(kS1, rows_[2])),
-                                  figure_text(several_.cost(kS1, rows_[0]))),
-                      "fresh", 2},
-                     quotient(several_.cost(kS1, rows_[2]), several_.cost(kS1, rows_[0])), 5);
+    std::vector<Sets> cost;
+    for (const pools::Row& row : rows_) cost.push_back(several_.cost(kS1, row));
+    claims_.at_least({"default-sinks", "blocks that live long sink the default (31 times the short ones' time, polluted 18)",
+                      fmt::format("long {} ns, short {}; polluted {} and {}", figure_text(cost[2]), figure_text(cost[0]),
+                                  figure_text(cost[3]), figure_text(cost[1])),
+                      "the less of fresh and polluted", 2},
+                     least_of({quotient(cost[2], cost[0]), quotient(cost[3], cost[1])}), 5);
+    claims_.at_least({"pollution-slows-default", "half as many blocks kept before make the default slower (1.8 times)",
+                      fmt::format("test 1: {} ns fresh, {} polluted", figure_text(cost[0]), figure_text(cost[1])),
+                      "each thread keeps half of the blocks that it is to allocate", 2},
+                     quotient(cost[1], cost[0]), 1.3);
   }
 
   void lock_free() {
@@ -263,6 +386,50 @@ class PoolsCompared {
                                  figure_text(several_.cost(kS2, rows_[2]))),
                      "test 2, fresh; the mean over the pools of how far they differ", 2},
                     mean_of(fewer), 1.5);
+  }
+
+  // A search that goes round scatters the slots; one from the start does not, but costs a queue time.
+  void order_of_slots() {
+    const auto scatter = [&](Trial test) {
+      std::vector<Sets> all;
+      for (const std::string_view pool : {kS2, kS3Unlocked, kS4Unlocked, kS5Unlocked})
+        all.push_back(alone_.scatter(pool, alone_row(test)));
+      return all;
+    };
+    const std::vector<Sets> mixed = scatter(Trial::kMixed), alike = scatter(Trial::kAlike);
+    const auto text = [](const std::vector<Sets>& pages) {
+      return fmt::format("S2 {}, S3 {}, S4 {}, S5 {}", figure_text(pages[0]), figure_text(pages[1]), figure_text(pages[2]),
+                         figure_text(pages[3]));
+    };
+    const char* const kLimits = "pages that live slots lie in, for each that they would fill; one thread";
+    claims_.at_least({"tree-fragments-least", "the tree (S5) fragments a pool the least",
+                      "slots that live for different times: " + text(mixed), kLimits},
+                     quotient(least_of({mixed[0], mixed[1], mixed[2]}), mixed[3]), 1.5);
+    claims_.at_least({"lives-fragment", "S2 to S4 fragment it, unless all slots live for the same time",
+                      fmt::format("the same time: {}; different times: {}", text(alike), text(mixed)), kLimits},
+                     least_of({quotient(mixed[0], alike[0]), quotient(mixed[1], alike[1]), quotient(mixed[2], alike[2])}),
+                     1.5);
+    const auto queue = [&](std::string id, std::string statement, const Sets& s4, const Sets& s5, std::string limits) {
+      claims_.at_most({std::move(id), std::move(statement),
+                       fmt::format("S4 {} ns a slot, S5 {}", figure_text(s4), figure_text(s5)), std::move(limits)},
+                      quotient(s4, s5), 1);
+    };
+    const pools::Row ring{Trial::kRing, Context::kFresh, 8};
+    queue("s4-before-s5-in-queue", "as a balanced queue of producers and consumers S4 is ahead of S5",
+          handed_.cost(kS4, ring), handed_.cost(kS5, ring), "four pairs of threads; a lock decides both");
+    queue("s4-before-s5-in-queue-alone", "and without their locks", alone_.cost(kS4Unlocked, alone_row(Trial::kAlike)),
+          alone_.cost(kS5Unlocked, alone_row(Trial::kAlike)), "one thread that replaces the oldest slot");
+  }
+
+  void bit_manipulation() {
+    const std::vector<Sets> bits{alone_.cost(kS4Unlocked, alone_row(Trial::kPair)),
+                                 alone_.cost(kS5Unlocked, alone_row(Trial::kPair))},
+        whole{several_.cost(kS4, rows_[0]), several_.cost(kS5, rows_[0])};
+    claims_.at_least({"bits-bottleneck", "the manipulation of bits can be the bottleneck of S4 and S5",
+                      fmt::format("S4 {} ns without its lock, {} in test 1; S5 {} and {}", figure_text(bits[0]),
+                                  figure_text(whole[0]), figure_text(bits[1]), figure_text(whole[1])),
+                      "the share of all but the lock, the mean of both; by the article's own tables it is a tenth", 2},
+                     mean_of({quotient(bits[0], whole[0]), quotient(bits[1], whole[1])}), 0.5);
   }
 
   void one_thread() {
@@ -339,16 +506,16 @@ class PoolsCompared {
   }
 
   void tables() {
-    Table table{2,
-                "Nanoseconds for an acquire and a release, 8 threads (F: fresh, P: every second slot in use)",
-                {"pool", "test 1 F", "test 1 P", "test 2 F", "test 2 P"},
-                {}};
-    for (const std::string_view pool : {kS1, kS2, kS3, kS4, kS5, std::string_view("best")}) {
-      std::vector<std::string> cells{std::string(pool)};
-      for (const pools::Row& row : rows_) cells.push_back(figure_text(several_.cost(pool, row)));
-      table.rows.push_back(std::move(cells));
-    }
-    findings_.tables.push_back(std::move(table));
+    add_test(0, "Test 1: short life, 8 threads");
+    add_test(1, "Test 2: long life, 8 threads");
+    add_test(2, "Test 3: long life, one thread, no locks but S2's atomics");
+    Table memory{2,
+                 "Bytes of bookkeeping for a slot, at most; pages that live slots lie in, for each that they would fill",
+                 {"pool", "bytes", "the same time", "different times"},
+                 {}};
+    for (const pools::Footprint& one : alone_.footprints())
+      memory.rows.push_back({one.pool, figure_text(one.bookkeeping_bytes), figure_text(one.alike), figure_text(one.mixed)});
+    findings_.tables.push_back(std::move(memory));
     Table alone{2,
                 "Test 3: one thread, no locks but S2's atomics",
                 {"pool", "fresh", "polluted", "first half in use", "99% in use"},
@@ -363,6 +530,45 @@ class PoolsCompared {
   }
 
  private:
+  // One of the article's three tables and its chart, sorted as there.
+  void add_test(std::size_t test, std::string title) {
+    const Figures& figures = test == 2 ? alone_ : several_;
+    const double tasks = static_cast<double>(figures.settings().operations * figures.settings().threads),
+                 tasks_of_article = test == 2 ? 1e6 : 8e6;
+    std::multimap<double, std::pair<Bars::Bar, std::vector<std::string>>> sorted;  // by the total
+    for (const Solution& solution : kSolutions) {
+      for (const bool polluted : {false, true}) {
+        const pools::Row row =
+            test == 2 ? single(polluted ? Context::kPolluted : Context::kFresh) : rows_[2 * test + (polluted ? 1 : 0)];
+        const std::string_view pool = test == 2 ? solution.alone : solution.pool;
+        const Sets ns = figures.cost(pool, row);
+        const auto total = range_of(scaled(ns, 1e-9 * tasks));
+        if (!total) continue;
+        const double theirs = solution.seconds[test][polluted];
+        const std::string label = fmt::format("({}) {}", polluted ? 'P' : 'F', solution.name);
+        std::vector<std::string> cells{label, std::string(pool),
+                                       fmt::format("{}{:.6f}", figures.is_shortened(pool, row) ? "~" : "", total->median),
+                                       figure_text(ns)};
+        for (const double figure : {theirs, 1e9 * theirs / tasks_of_article})
+          cells.push_back(theirs > 0 ? fmt::format("{:.6g}", figure) : "");
+        sorted.emplace(total->median,
+                       std::pair{Bars::Bar{label, total, theirs > 0 ? std::optional(theirs) : std::nullopt, pool == kS1},
+                                 std::move(cells)});
+      }
+    }
+    Table table{2,
+                fmt::format("{}; {:.0f} allocations (F: fresh, P: polluted; ~: calculated from fewer)", title, tasks),
+                {"solution", "pool", "total, s", "a task, ns", "the article's total, s", "a task, ns"},
+                {}};
+    Bars bars{2, std::move(title), "s", {}};
+    for (auto& [total, entry] : sorted) {
+      bars.bars.push_back(std::move(entry.first));
+      table.rows.push_back(std::move(entry.second));
+    }
+    findings_.tables.push_back(std::move(table));
+    findings_.bars.push_back(std::move(bars));
+  }
+  [[nodiscard]] static pools::Row alone_row(Trial test) { return {test, Context::kFresh, 1}; }
   [[nodiscard]] static pools::Row single(Context context) { return {Trial::kSingle, context, 1}; }
   [[nodiscard]] Sets best_locked(const pools::Row& row) const {
     return least_of({several_.cost(kS3, row), several_.cost(kS4, row), several_.cost(kS5, row)});
@@ -400,7 +606,7 @@ class PoolsCompared {
     return mean_of(each(rows_, f));
   }
 
-  Figures several_, fewer_, alone_;
+  Figures several_, fewer_, alone_, handed_;
   std::vector<pools::Row> rows_;  // tests 1 and 2, each fresh and polluted
   Claims claims_;
   Findings& findings_;
@@ -413,6 +619,8 @@ void find_distributed_pools(const Results& results, Findings& findings) {
   found.one_pool();
   found.spreads();
   found.beyond_the_cpus();
+  found.on_one_cpu();
+  found.producers();
   found.table();
   found.plots();
 }
@@ -422,6 +630,8 @@ void find_pools_compared(const Results& results, Findings& findings) {
   found.default_new();
   found.lock_free();
   found.locked();
+  found.order_of_slots();
+  found.bit_manipulation();
   found.one_thread();
   found.wish();
   found.tables();

@@ -52,6 +52,22 @@ pools::Settings crc_of(const Choice& choice) {
   return settings;
 }
 
+// The article's first pool is fast on a uniprocessor.
+pools::Settings crc_on_one_cpu_of(const Choice& choice) {
+  pools::Settings settings = crc_of(choice);
+  settings.pools =
+      parse_candidates(pools::candidates(), "--pools", "stacks-by-thread,stacks-by-hash,stacks-by-cpu,baseline");
+  settings.crc_threads = {kThreads};
+  settings.crc_pools = {1, 4};
+  settings.one_cpu = true;
+  return settings;
+}
+
+pools::Settings handed_of(const Choice& choice) {
+  return pools_of(choice, "best,locked-bits,locked-bitmap-tree,tagged-stack,stacks-by-thread,stacks-by-cpu",
+                  {pools::Trial::kRing});
+}
+
 pools::Settings several_of(const Choice& choice) {
   pools::Settings settings = pools_of(choice, "best,system-new,lock-free-flags,locked-flags,locked-bits,locked-bitmap-tree",
                                       {pools::Trial::kShort, pools::Trial::kLong});
@@ -69,10 +85,11 @@ pools::Settings fewer_of(const Choice& choice) {
 
 // As the article's: S2 has its atomics, the others have no lock.
 pools::Settings alone_of(const Choice& choice) {
-  pools::Settings settings = pools_of(choice,
-                                      "system-new,lock-free-flags,single-thread,locked-flags-unlocked,locked-bits-unlocked,"
-                                      "locked-bitmap-tree-unlocked,boost-pool-unlocked",
-                                      {pools::Trial::kSingle});
+  pools::Settings settings =
+      pools_of(choice,
+               "system-new,lock-free-flags,single-thread,locked-flags-unlocked,locked-bits-unlocked,"
+               "locked-bitmap-tree-unlocked,boost-pool-unlocked",
+               {pools::Trial::kSingle, pools::Trial::kPair, pools::Trial::kAlike, pools::Trial::kMixed});
   settings.threads = 1;
   settings.operations *= 5;
   return settings;
@@ -127,7 +144,9 @@ Results run_experiment(const Results& plan, Interrupts& interrupts, Progress& pr
       part = run_experiment(part->settings, interrupts, progress);
       complete &= part->complete;
     };
-    for (auto* part : {&results.crc, &results.several, &results.fewer, &results.alone}) measure_part(*part);
+    for (auto* part :
+         {&results.crc, &results.crc_on_one_cpu, &results.handed, &results.several, &results.fewer, &results.alone})
+      measure_part(*part);
     measure_part(results.timers);
     for (auto* part : {&results.scaling, &results.one_cpu, &results.blocks}) measure_part(*part);
     return complete && interrupts.arrived() == 0;
@@ -137,7 +156,9 @@ Results run_experiment(const Results& plan, Interrupts& interrupts, Progress& pr
 
 std::vector<std::string> failures_of(const Results& results) {
   std::vector<std::string> all;
-  for (const auto* part : {&results.crc, &results.several, &results.fewer, &results.alone}) add_failures(all, *part);
+  for (const auto* part :
+       {&results.crc, &results.crc_on_one_cpu, &results.handed, &results.several, &results.fewer, &results.alone})
+    add_failures(all, *part);
   add_failures(all, results.timers);
   for (const auto* part : {&results.scaling, &results.one_cpu, &results.blocks}) add_failures(all, *part);
   return all;
@@ -156,7 +177,11 @@ Results plan_of(const Choice& choice) {
   plan.choice = choice;
   const auto has = [&](std::uint32_t article) { return std::ranges::count(choice.articles, article) > 0; };
   const auto add = [](auto& part, auto settings) { part.emplace(settings, jobs_of(settings)); };
-  if (has(1)) add(plan.crc, crc_of(choice));
+  if (has(1)) {
+    add(plan.crc, crc_of(choice));
+    add(plan.crc_on_one_cpu, crc_on_one_cpu_of(choice));
+  }
+  if (has(1) || has(2)) add(plan.handed, handed_of(choice));
   if (has(2)) {
     add(plan.several, several_of(choice));
     add(plan.fewer, fewer_of(choice));

@@ -27,7 +27,9 @@ struct Choice {
 // The parts that no chosen article needs are empty. A plan is results without measurements.
 struct Results : RunRecord {
   Choice choice;
-  std::optional<pools::Results> crc;      // article 1
+  std::optional<pools::Results> crc;  // article 1
+  std::optional<pools::Results> crc_on_one_cpu;
+  std::optional<pools::Results> handed;   // slots that another thread releases: articles 1 and 2
   std::optional<pools::Results> several;  // article 2's tests 1 and 2
   std::optional<pools::Results> fewer;    // its test 2 with a quarter of the operations
   std::optional<pools::Results> alone;    // its test 3, and other tests with one thread

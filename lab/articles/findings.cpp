@@ -11,8 +11,8 @@ namespace freehold::cli::articles {
 
 Findings findings_of(const Results& results) {
   Findings findings;
-  if (results.crc) find_distributed_pools(results, findings);
-  if (results.several && results.fewer && results.alone) find_pools_compared(results, findings);
+  if (results.crc && results.crc_on_one_cpu && results.handed) find_distributed_pools(results, findings);
+  if (results.handed && results.several && results.fewer && results.alone) find_pools_compared(results, findings);
   if (results.timers) find_timers(results, findings);
   if (results.scaling && results.one_cpu) find_scaling(results, findings);
   if (results.blocks) find_thread_local(results, findings);

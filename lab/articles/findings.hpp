@@ -32,6 +32,7 @@ struct Plot {
   struct Line {
     std::string label;
     std::vector<std::optional<double>> values, least, greatest;  // over the sets: median and range
+    std::vector<std::optional<double>> article = {};             // its own values, where its text gives them
   };
   std::uint32_t article = 0;
   std::string title;   // "Time"
@@ -41,10 +42,25 @@ struct Plot {
   std::vector<Line> lines;
 };
 
+// Figures beside each other, the least first.
+struct Bars {
+  struct Bar {
+    std::string label;
+    std::optional<Range> value;     // over the sets
+    std::optional<double> article;  // its own value
+    bool is_default = false;        // the figure is drawn with and without it
+  };
+  std::uint32_t article = 0;
+  std::string title;
+  std::string unit;
+  std::vector<Bar> bars;
+};
+
 struct Findings {
   std::vector<Claim> claims;
   std::vector<Table> tables;
   std::vector<Plot> plots;
+  std::vector<Bars> bars;
   std::vector<std::string> notes;
 };
 

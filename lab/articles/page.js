@@ -35,14 +35,18 @@
   function plotsOf(article, section) {
     const plots = data.plots.filter((p) => p.article === article && p.lines.some((line) => known(line.values).length > 0));
     if (plots.length === 0) return;
-    const legend = make('div', { class: 'legend row' }, ...plots[0].lines.map((line, i) => make('span', {}, make('i', { class: 'swatch', style: `color: var(${lineColor(i)})` }), line.label)));
-    const grid = make('div', { class: 'plots' });
-    section.append(legend, grid);
+    let grid = null, labels = '';
     for (const plot of plots) {
+      const these = plot.lines.map((line) => line.label).join('|');
+      if (these !== labels) {  // plots of the same lines share a legend
+        labels = these;
+        grid = make('div', { class: 'plots' });
+        section.append(make('div', { class: 'legend row' }, ...plot.lines.map((line, i) => make('span', {}, make('i', { class: 'swatch', style: `color: var(${lineColor(i)})` }), line.label))), grid);
+      }
       const lines = plot.lines.map((line, i) => ({ label: line.label, color: lineColor(i), values: line.values,
         ranges: data.settings.repeat < 2 ? undefined : line.least.map((least, n) => (least === null ? null : [least, line.greatest[n]])) }));
-      const top = 1.1 * Math.max(1, ...known(plot.lines.flatMap((line) => line.greatest)));
-      plotInto(grid, plot.title, plot.x, lines, { top, unit: '', digits: 1, label: plot.y_name, xName: plot.x_name });
+      const top = 1.1 * Math.max(1e-3, ...known(plot.lines.flatMap((line) => line.greatest)));
+      plotInto(grid, plot.title, plot.x, lines, { top, unit: '', digits: top < 2 ? 3 : 1, label: plot.y_name, xName: plot.x_name });
     }
   }
 

@@ -80,7 +80,25 @@ ordered_json plot_json(const Plot& plot) {
              return {{"label", line.label},
                      {"values", numbers(line.values)},
                      {"least", numbers(line.least)},
-                     {"greatest", numbers(line.greatest)}};
+                     {"greatest", numbers(line.greatest)},
+                     {"article", numbers(line.article)}};
+           })}};
+}
+
+ordered_json bars_json(const Bars& bars) {
+  return {{"article", bars.article},
+          {"title", bars.title},
+          {"unit", bars.unit},
+          {"bars", list_json(bars.bars, [](const Bars::Bar& bar) -> ordered_json {
+             const auto of_value = [&](double Range::* part) {
+               return bar.value ? ordered_json(*bar.value.*part) : ordered_json(nullptr);
+             };
+             return {{"label", bar.label},
+                     {"value", of_value(&Range::median)},
+                     {"least", of_value(&Range::least)},
+                     {"greatest", of_value(&Range::greatest)},
+                     {"article", or_null(bar.article)},
+                     {"default", bar.is_default}};
            })}};
 }
 
@@ -123,6 +141,7 @@ ordered_json results_json(const Results& results) {
                {"claims", list_json(findings.claims, claim_json)},
                {"tables", std::move(tables)},
                {"plots", list_json(findings.plots, plot_json)},
+               {"bars", list_json(findings.bars, bars_json)},
                {"notes", findings.notes}});
   return json;
 }

@@ -97,7 +97,7 @@ TEST_F(LabPage, OfArticles_EveryClaimAndTable) {
   EXPECT_EQ(count(seen.dom, "class=\"pill "), findings.claims.size());
   EXPECT_EQ(count(seen.dom, "<table"), 3 + findings.tables.size());
   EXPECT_EQ(count(seen.dom, "<h2>Article "), 3u);
-  EXPECT_EQ(count(seen.dom, "<canvas"), 2u);  // figure 9 of the first
+  EXPECT_EQ(count(seen.dom, "<canvas"), 4u);  // figures 5, 8 and 9 of the first
 }
 
 TEST_F(LabPage, HostileNames_AreShownAsText) {

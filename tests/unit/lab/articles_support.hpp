@@ -14,6 +14,7 @@ struct Figures {
   // Nanoseconds for a pair; of a hundred operations that are counted, those that met another.
   std::function<double(const std::string& pool, const pools::Job&)> pair = [](const auto&, const auto&) { return 10.0; };
   std::function<double(const std::string& pool, const pools::Job&)> conflicts = [](const auto&, const auto&) { return 1.0; };
+  std::function<double(const std::string& pool, const pools::Job&)> scatter = [](const auto&, const auto&) { return 1.0; };
   // Nanoseconds of CPU for a timer in each phase; sleeps in a thousand.
   std::function<double(const std::string& structure, timers::Phase)> timer = [](const auto&, auto) { return 100.0; };
   std::function<double(const std::string& structure, timers::Load)> sleeps = [](const auto&, auto) { return 0.0; };
@@ -30,6 +31,7 @@ inline pools::Results pools_with(const pools::Settings& settings, const Figures&
     sample.operations = kOperations;
     sample.elapsed_ns = sample.cpu_ns = static_cast<std::uint64_t>(figures.pair(job.name(), job) * kOperations);
     sample.conflicts = static_cast<std::uint64_t>(figures.conflicts(job.name(), job) * kOperations / 100);
+    sample.scatter = figures.scatter(job.name(), job);
     samples.assign(settings.repeat, sample);
   }
   return results;
@@ -71,7 +73,8 @@ inline Results results_with(const Figures& figures, std::uint32_t repeat = 3) {
   results.machine.cpus = 4;
   results.machine.cpu_model = "a CPU";
   results.date = "2026-01-01T00:00:00Z";
-  for (auto* part : {&results.crc, &results.several, &results.fewer, &results.alone})
+  for (auto* part :
+       {&results.crc, &results.crc_on_one_cpu, &results.handed, &results.several, &results.fewer, &results.alone})
     *part = pools_with((*part)->settings, figures);
   results.timers = timers_with(results.timers->settings, figures);
   return results;
@@ -98,21 +101,27 @@ inline Figures as_in_the_articles() {
   Figures figures;
   figures.pair = [](const std::string& pool, const pools::Job& job) {
     const bool many = job.threads == 32;
+    if (job.test == pools::Trial::kCrc && job.one_cpu) return pool == "baseline" ? 50.0 : 55.0;
     if (job.test == pools::Trial::kCrc)
       return pool == "baseline" ? 50.0 : job.shards >= 4 ? 100.0 : job.shards == 2 ? 300.0 : many ? 1000.0 : 550.0;
+    if (pool.starts_with("stacks-by-")) return 20.0;
+    if (pool == "tagged-stack") return 60.0;
     const double polluted = job.context == pools::Context::kPolluted ? 1.3 : 1;
     if (job.context == pools::Context::kHalfUsed && job.threads == 1 && pool != "locked-bitmap-tree-unlocked" &&
         pool.ends_with("-unlocked"))
       return 5.0;
     if (pool == "best" || pool == "single-thread") return 1.0;
-    if (pool == "system-new") return job.test == pools::Trial::kLong ? 2500.0 : 80.0;
+    if (pool == "system-new") return job.test == pools::Trial::kLong ? 2500.0 : polluted > 1 ? 143.0 : 80.0;
     if (pool == "lock-free-flags") return (job.threads == 1 ? 8 : 11) * polluted;
     return pool.starts_with("locked-flags")  ? (job.threads == 1 ? 2.7 : 30.0)
            : pool.starts_with("locked-bits") ? (job.threads == 1 ? 3.0 : 31.0)
                                              : (job.threads == 1 ? 7.0 : 41.0);
   };
   figures.conflicts = [](const std::string& pool, const pools::Job& job) {
-    return (pool == "stacks-by-thread" ? 1.3 : 1.0) * (job.shards == 1 ? 20 : 2);
+    return job.one_cpu ? 0.1 : (pool == "stacks-by-thread" ? 1.3 : 1.0) * (job.shards == 1 ? 20 : 2);
+  };
+  figures.scatter = [](const std::string& pool, const pools::Job& job) {
+    return job.test == pools::Trial::kMixed && !pool.starts_with("locked-bitmap-tree") ? 3.5 : 1.0;
   };
   figures.timer = [](const std::string& structure, timers::Phase phase) {
     if (structure == "queue" || structure == "wheel") return 100.0;

@@ -89,6 +89,10 @@ TEST(ArticlesFindings, ResultsAsInTheArticles_EveryClaimReproduced) {
     EXPECT_TRUE(ids.emplace(claim.article, claim.id).second) << claim.id;
     EXPECT_FALSE(claim.limits.empty()) << claim.id;
     if (claim.outcome == Outcome::kNotTestable || claim.id == "users-contend") continue;
+    if (claim.id == "bits-bottleneck") {  // a guess, which the article's own tables contradict
+      EXPECT_EQ(claim.outcome, Outcome::kRefuted);
+      continue;
+    }
     EXPECT_EQ(claim.outcome, Outcome::kReproduced)
         << claim.id << ' ' << claim.figure << ' ' << (claim.ratio ? claim.ratio->median : -1);
     EXPECT_FALSE(claim.figure.empty()) << claim.id;
