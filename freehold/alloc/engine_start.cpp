@@ -39,6 +39,9 @@ constinit char* g_own_page = nullptr;
 
 namespace {
 
+// A function of its own: their copy does not stay on the stack, which may be a coroutine's.
+[[gnu::noinline]] void take_options() noexcept { g_options = read_options(); }
+
 [[nodiscard]] ArenaSettings settings_for(const Options& options) noexcept {
   ArenaSettings s;
   s.purge_delay_ms = options.purge_delay_ms;
@@ -131,7 +134,7 @@ bool start() noexcept {
   if (freehold_refuse_sanitizers != nullptr) freehold_refuse_sanitizers();
   const sync::Guard guard(g_start_lock);
   if (g_start.load(std::memory_order_relaxed) == Start::kReady) return true;
-  g_options = read_options();
+  take_options();
   g_cpus = os::usable_cpus();
   const std::uint64_t limit = find_memory_limit();
   settle_huge_pages(limit);

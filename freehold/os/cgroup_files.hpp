@@ -2,36 +2,13 @@
 // The small files of control groups: where the groups of this process are, and what stands in them. No allocation: for the
 // first malloc. Cost: a few system calls for each file.
 #pragma once
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 
+#include "freehold/os/file_lines.hpp"
+
 namespace freehold::os {
-
-// A small file's text in a fixed buffer; stdio may allocate. Empty if it cannot be read. /proc/self/cgroup has a line for
-// each of a dozen hierarchies of version 1, each with a path of up to 150 characters under Kubernetes.
-struct SmallFile {
-  char text[4096];
-
-  explicit SmallFile(const char* path) noexcept {
-    const int fd = ::open(path, O_RDONLY | O_CLOEXEC);
-    read_from(fd);
-    if (fd >= 0) ::close(fd);
-  }
-  // From its start, whatever was read before.
-  explicit SmallFile(int fd) noexcept { read_from(fd); }
-
- private:
-  void read_from(int fd) noexcept {
-    std::size_t n = 0;
-    for (ssize_t got = fd < 0 ? 0 : 1; got > 0 && n < sizeof text - 1; n += got > 0 ? static_cast<std::size_t>(got) : 0)
-      got = ::pread(fd, text + n, sizeof text - 1 - n, static_cast<off_t>(n));
-    text[n] = '\0';
-  }
-};
 
 class Path {
  public:
@@ -48,11 +25,12 @@ class Path {
     return *this;
   }
   Path& add(const char* s) noexcept { return add(s, std::strlen(s)); }
+  void cut(std::size_t length) noexcept { text_[length_ = length] = '\0'; }
   // Cuts the last component off; false if there is none below `root_length`.
   bool up(std::size_t root_length) noexcept {
     while (length_ > root_length && text_[length_ - 1] != '/') --length_;
     if (length_ <= root_length) return false;
-    text_[--length_] = '\0';
+    cut(length_ - 1);
     return true;
   }
   [[nodiscard]] const char* text() const noexcept { return text_; }
@@ -71,24 +49,18 @@ inline bool read_number(const char*& s, std::uint64_t& out) noexcept {
   return true;
 }
 
-// The number that a file of the folder begins with, or that follows `key` at the beginning of a line. False: there is none.
-inline bool number_in(const char* text, const char* key, std::uint64_t& out) noexcept {
-  const std::size_t length = std::strlen(key);
-  for (const char* line = text; line != nullptr && *line != '\0';) {
-    if (std::strncmp(line, key, length) == 0) {
-      line += length;
-      return read_number(line, out);
-    }
-    line = std::strchr(line, '\n');
-    if (line != nullptr) ++line;
-  }
+// Files of which a line's beginning says all.
+using NumberLines = FileLines<64, 256>;
+
+// The number that follows `key` at the beginning of a line, of which the first counts; "": that the file begins with. False:
+// there is none. The path is as it was afterwards: on a small stack there is room for one.
+inline bool number_in_file(Path& folder, const char* file, std::uint64_t& out, const char* key = "") noexcept {
+  const std::size_t folder_length = folder.length(), key_length = std::strlen(key);
+  NumberLines lines(folder.add(file).text());
+  folder.cut(folder_length);
+  while (const char* line = lines.next())
+    if (std::strncmp(line, key, key_length) == 0) return read_number(line += key_length, out);
   return false;
-}
-inline bool number_in_file(const char* folder, const char* file, std::uint64_t& out) noexcept {
-  Path path(folder);
-  const SmallFile content(path.add(file).text());
-  const char* s = content.text;
-  return read_number(s, out);
 }
 
 // Whether the comma-separated list has the word.
@@ -106,13 +78,12 @@ inline bool is_in_list(const char* list, std::size_t length, const char* word) n
 
 // Calls visit(folder, whether it is of version 2) for the group of the process that `controller` limits and for each of its
 // ancestors, in files below `root` ("/sys/fs/cgroup") for the paths of `self` ("/proc/self/cgroup"). Some folders may not
-// exist: inside a container the own group is mounted as the root.
+// exist: inside a container the own group is mounted as the root. `visit` gets a Path&, and leaves it as it was.
 template <class Visit>
 void for_each_cgroup(const char* root, const char* self, const char* controller, Visit visit) noexcept {
-  const SmallFile groups(self);
-  for (const char* line = groups.text; *line != '\0';) {
-    const char* end = std::strchr(line, '\n');
-    if (end == nullptr) end = line + std::strlen(line);
+  // Each of a dozen hierarchies of version 1 has a line, with a path of up to 150 characters under Kubernetes.
+  for (FileLines<Path::kMostBytes + 128, 256> lines(self); const char* const line = lines.next();) {
+    const char* const end = line + std::strlen(line);
     // hierarchy:controllers:path
     const auto colon = [end](const char* from) {
       return from == nullptr ? nullptr
@@ -128,11 +99,10 @@ void for_each_cgroup(const char* root, const char* self, const char* controller,
         if (length != 0) folder.add("/").add(controller);
         const std::size_t root_length = folder.length();
         if (path_length > 1) folder.add(path + 1, path_length);
-        do visit(folder.text(), length == 0);
+        do visit(folder, length == 0);
         while (folder.up(root_length));
       }
     }
-    line = *end == '\0' ? end : end + 1;
   }
 }
 

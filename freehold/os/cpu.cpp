@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "freehold/os/cpu.hpp"
 
-#include <sched.h>
-#include <unistd.h>
+#include <algorithm>
+#include <bit>
 
 #include "freehold/os/cgroup_files.hpp"
+#include "freehold/os/system_call.hpp"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -18,23 +19,33 @@ unsigned cpus_of(std::uint64_t quota, std::uint64_t period) noexcept {
 }
 
 // The group's own quota; 0: none.
-unsigned quota_of(const char* folder, bool is_second_version) noexcept {
+unsigned quota_of(Path& folder, bool is_second_version) noexcept {
   std::uint64_t quota = 0, period = 0;
   if (!is_second_version)
     return number_in_file(folder, "/cpu.cfs_quota_us", quota) && number_in_file(folder, "/cpu.cfs_period_us", period)
                ? cpus_of(quota, period)
                : 0;
-  Path path(folder);
-  const SmallFile content(path.add("/cpu.max").text());
-  const char* s = content.text;
-  return read_number(s, quota) && read_number(s, period) ? cpus_of(quota, period) : 0;
+  const std::size_t length = folder.length();
+  NumberLines lines(folder.add("/cpu.max").text());
+  folder.cut(length);
+  const char* line = lines.next();
+  return line != nullptr && read_number(line, quota) && read_number(line, period) ? cpus_of(quota, period) : 0;
+}
+
+// By the affinity mask; 0: the system does not tell. A function of its own: the mask does not stay on the stack.
+[[gnu::noinline]] unsigned cpus_of_mask() noexcept {
+  unsigned long mask[8192 / (8 * sizeof(unsigned long))];  // the kernel's greatest number of CPUs
+  const long bytes = system_call(SYS_sched_getaffinity, 0, sizeof mask, &mask[0]);
+  unsigned cpus = 0;
+  for (long i = 0; i < bytes / static_cast<long>(sizeof mask[0]); ++i) cpus += static_cast<unsigned>(std::popcount(mask[i]));
+  return cpus;
 }
 
 }  // namespace
 
 unsigned cgroup_quota_cpus(const char* cgroup_root, const char* self_cgroup) noexcept {
   unsigned least = 0;
-  for_each_cgroup(cgroup_root, self_cgroup, "cpu", [&](const char* folder, bool is_second_version) {
+  for_each_cgroup(cgroup_root, self_cgroup, "cpu", [&](Path& folder, bool is_second_version) {
     const unsigned cpus = quota_of(folder, is_second_version);
     if (cpus != 0 && (least == 0 || cpus < least)) least = cpus;
   });
@@ -43,29 +54,23 @@ unsigned cgroup_quota_cpus(const char* cgroup_root, const char* self_cgroup) noe
 
 CpuCount usable_cpus() noexcept {
   CpuCount count;
-  cpu_set_t mask;
-  CPU_ZERO(&mask);
-  if (::sched_getaffinity(0, sizeof mask, &mask) == 0)
-    count.cpus = static_cast<unsigned>(CPU_COUNT(&mask));
-  else if (const long online = ::sysconf(_SC_NPROCESSORS_ONLN); online > 0)  // more CPUs than cpu_set_t holds
-    count.cpus = static_cast<unsigned>(online);
+  count.cpus = std::max(cpus_of_mask(), 1U);
   if (const unsigned quota = cgroup_quota_cpus("/sys/fs/cgroup", "/proc/self/cgroup"); quota != 0 && quota < count.cpus)
     count = {quota, "cgroup"};
   return count;
 }
 
 unsigned possible_cpus(const char* list) noexcept {
-  const SmallFile file(list);
-  std::uint64_t highest = 0;
+  FileLines<1, 64> text(list);
+  unsigned highest = 0, number = 0;
   bool any = false;
-  for (const char* s = file.text; *s != '\0'; ++s) {
-    std::uint64_t number = 0;
-    if (!read_number(s, number)) continue;
-    highest = number > highest ? number : highest;
-    any = true;
-    if (*s == '\0') break;
+  for (char c = 0; text.read_char(c);) {
+    const bool is_digit = c >= '0' && c <= '9';
+    number = is_digit ? number * 10 + static_cast<unsigned>(c - '0') : 0;
+    highest = std::max(highest, number);
+    any |= is_digit;
   }
-  return any ? static_cast<unsigned>(highest) + 1 : 0;
+  return any ? highest + 1 : 0;
 }
 
 bool has_avx2() noexcept {

@@ -3,8 +3,8 @@
 // of every ancestor (version 1: memory.limit_in_bytes), RLIMIT_AS and RLIMIT_DATA. Read once, by find(); what is in use of
 // it is read later by descriptors that find() left open, if the program did not close them.
 //
-// Threads: find() before others; then any. No allocation. Cost of use(): up to five system calls, only where a group has a
-// limit; so not after a filter of system calls.
+// Threads: find() before others; then any. No allocation. Cost of use(): up to a dozen system calls, only where a group has
+// a limit; so not after a filter of system calls.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -43,7 +43,7 @@ class MemoryLimit {
     [[nodiscard]] bool is_there() const noexcept { return fd >= 0 && identity.is_of(fd); }
   };
 
-  void look_at(const char* folder, bool is_second_version) noexcept;
+  void look_at(Path& folder, bool is_second_version) noexcept;
   void look_at_process() noexcept;
 
   std::uint64_t bytes_ = 0;

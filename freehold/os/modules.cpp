@@ -2,19 +2,18 @@
 #include "freehold/os/modules.hpp"
 
 #include <elf.h>
-#include <fcntl.h>
 #include <link.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
 #include <cstring>
 
 #include "freehold/base/bits.hpp"
 #include "freehold/base/keep_errno.hpp"
+#include "freehold/os/file_lines.hpp"
 #include "freehold/os/pages.hpp"
 #include "freehold/os/process_memory.hpp"
+#include "freehold/os/system_call.hpp"
 
 namespace freehold::os {
 namespace {
@@ -58,58 +57,17 @@ Mapping parse(const char* line) noexcept {
 // address it begins: 0 for libraries, another for programs that are not position-independent.
 [[nodiscard]] std::uintptr_t load_bias(std::uintptr_t start) noexcept {
   ElfW(Ehdr) head;
-  if (!read_process_memory(::getpid(), start, &head, sizeof head) || std::memcmp(head.e_ident, ELFMAG, SELFMAG) != 0)
+  if (!read_process_memory(kernel::getpid(), start, &head, sizeof head) || std::memcmp(head.e_ident, ELFMAG, SELFMAG) != 0)
     return start;
   for (unsigned i = 0; i < head.e_phnum; ++i) {
     ElfW(Phdr) part;
-    if (!read_process_memory(::getpid(), start + head.e_phoff + i * sizeof part, &part, sizeof part)) break;
+    if (!read_process_memory(kernel::getpid(), start + head.e_phoff + i * sizeof part, &part, sizeof part)) break;
     if (part.p_type == PT_LOAD) return start - base::align_down(part.p_vaddr, page_bytes());
   }
   return start;
 }
 
-// The lines of a file, one after the other, cut at the size of the buffer.
-class Lines {
- public:
-  explicit Lines(const char* path) noexcept : fd_(::open(path, O_RDONLY | O_CLOEXEC)) {}
-  ~Lines() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Lines(const Lines&) = delete;
-  Lines& operator=(const Lines&) = delete;
-
-  // Null: there is none.
-  [[nodiscard]] const char* next() noexcept {
-    std::size_t length = 0;
-    for (char c = 0; read_char(c);) {
-      if (c == '\n') {
-        line_[length] = '\0';
-        return line_;
-      }
-      if (length < sizeof line_ - 1) line_[length++] = c;
-    }
-    return nullptr;
-  }
-
- private:
-  [[nodiscard]] bool read_char(char& c) noexcept {
-    if (at_ == filled_) {
-      ssize_t got = 0;
-      do got = ::read(fd_, buffer_, sizeof buffer_);
-      while (got < 0 && errno == EINTR);
-      if (got <= 0) return false;
-      at_ = 0;
-      filled_ = static_cast<std::size_t>(got);
-    }
-    c = buffer_[at_++];
-    return true;
-  }
-
-  int fd_;
-  std::size_t at_ = 0, filled_ = 0;
-  char buffer_[1024];
-  char line_[640];
-};
+using Lines = FileLines<640, 1024>;
 
 [[nodiscard]] bool search(std::uintptr_t wanted, Module& module) noexcept {
   Lines lines("/proc/self/maps");

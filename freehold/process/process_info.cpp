@@ -35,13 +35,11 @@ struct ProcFile {
 };
 
 // What a memory cgroup leaves of its limit. The page cache does not count as used, since the kernel can drop it.
-std::uint64_t left_in_group(const char* folder, bool is_version2) noexcept {
+std::uint64_t left_in_group(os::Path& folder, bool is_version2) noexcept {
   std::uint64_t limit = 0, usage = 0, cache = 0;
   if (!os::number_in_file(folder, is_version2 ? "/memory.max" : "/memory.limit_in_bytes", limit)) return UINT64_MAX;
   os::number_in_file(folder, is_version2 ? "/memory.current" : "/memory.usage_in_bytes", usage);
-  os::Path path(folder);
-  const os::SmallFile stat(path.add("/memory.stat").text());
-  os::number_in(stat.text, is_version2 ? "inactive_file " : "total_inactive_file ", cache);
+  os::number_in_file(folder, "/memory.stat", cache, is_version2 ? "inactive_file " : "total_inactive_file ");
   return limit - std::min(limit, usage - std::min(cache, usage));
 }
 
@@ -50,11 +48,11 @@ std::uint64_t left_in_group(const char* folder, bool is_version2) noexcept {
 std::uint64_t available_memory(const char* root) noexcept {
   const auto below_root = [root](const char* path) { return os::Path(root).add(path); };
   std::uint64_t kibibytes = 0, least = UINT64_MAX;
-  const os::SmallFile machine(below_root("/proc/meminfo").text());
-  if (os::number_in(machine.text, "MemAvailable:", kibibytes)) least = kibibytes * 1024;
+  os::Path path(root);
+  if (os::number_in_file(path, "/proc/meminfo", kibibytes, "MemAvailable:")) least = kibibytes * 1024;
   os::for_each_cgroup(
       below_root("/sys/fs/cgroup").text(), below_root("/proc/self/cgroup").text(), "memory",
-      [&](const char* folder, bool is_version2) { least = std::min(least, left_in_group(folder, is_version2)); });
+      [&](os::Path& folder, bool is_version2) { least = std::min(least, left_in_group(folder, is_version2)); });
   return least;
 }
 
