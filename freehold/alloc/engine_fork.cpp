@@ -4,12 +4,12 @@
 // Before a fork the gate closes, and the engine is left by all other threads; they wait, map blocks of their own, or put
 // their frees off. Afterwards the deferred work is done. A fork from a handler of signals amid a slow path of the same
 // thread does nothing but keep the purger out: the slow path continues in both processes.
-#include <unistd.h>
 
 #include "freehold/alloc/engine_state.hpp"
 #include "freehold/check/guards.hpp"
 #include "freehold/os/process_memory.hpp"
 #include "freehold/os/sandbox.hpp"
+#include "freehold/os/system_call.hpp"
 
 namespace freehold::alloc::engine {
 
@@ -82,7 +82,7 @@ void after_fork_in_child() noexcept {
   g_purger.forget();
   g_purger_gate.reset(--t_fork.all_forks);
   g_core.arena().budget().set_purged_in_time(false);
-  g_process = os::is_confined() ? 0 : ::getpid();
+  g_process = os::is_confined() ? 0 : os::kernel::getpid();
   if (g_own_page != nullptr) *g_own_page = 1;
   check::forget_reports();
   if (g_options.live && !os::is_confined()) os::let_same_user_read();

@@ -8,10 +8,10 @@
 #include "freehold/alloc/engine_state.hpp"
 #include "freehold/alloc/look_turn.hpp"
 #include "freehold/base/keep_errno.hpp"
-#include "freehold/base/not_cancelled.hpp"
-#include "freehold/base/text_line.hpp"
 #include "freehold/os/memory_limit.hpp"
+#include "freehold/os/not_cancelled.hpp"
 #include "freehold/os/sandbox.hpp"
+#include "freehold/os/text_line.hpp"
 
 namespace freehold::alloc {
 
@@ -61,7 +61,7 @@ struct Look {
   static constinit std::atomic<bool> reported{false};
   if (!g_options.limit_warning || os::is_confined() || reported.exchange(true, std::memory_order_relaxed)) return;
   constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
-  base::TextLine<768> line;
+  os::TextLine<768> line;
   line.add("freehold: ");
   line.add(static_cast<std::uint64_t>(std::max<std::int64_t>(l.used, 0)) / kMiB);
   line.add(" of ");
@@ -80,6 +80,7 @@ void call_back(const Look& l) noexcept {
     const sync::Guard guard(g_callback_lock);
     callback = g_callback;
   }
+  const os::NotCancelled not_cancelled;  // POSIX: malloc is no cancellation point
   if (callback.call != nullptr)
     callback.call(static_cast<std::size_t>(std::max<std::int64_t>(l.used, 0)), g_limit.bytes(), callback.context);
   g_calling.store(false, std::memory_order_release);
@@ -100,7 +101,6 @@ void engine::look_at_memory_limit(std::size_t wanted) noexcept {
   if (g_limit.bytes() == 0) return;  // asked for more than any machine has
   if (t_fork.inside != 0 || g_gate.forks() != 0) return;
   const base::KeepErrno keep;
-  const base::NotCancelled not_cancelled;  // POSIX: malloc is no cancellation point
   if (!g_turn.try_begin()) return g_turn.wait([](auto is_free) { return comes_true_soon(is_free); });
   // What is larger than the limit itself is refused, or never used as a whole.
   const auto more = static_cast<std::int64_t>(wanted > g_limit.bytes() ? 0 : wanted);

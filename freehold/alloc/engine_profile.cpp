@@ -10,8 +10,6 @@
 //
 // A loop that allocates and frees at a mark would pay for it at every turn. So a mark may end at any turn, and those that do
 // not stand for it (profile/mark_weights.hpp).
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -26,10 +24,11 @@
 #include "freehold/alloc/engine_state.hpp"
 #include "freehold/alloc/profile.hpp"
 #include "freehold/base/keep_errno.hpp"
-#include "freehold/base/undisturbed.hpp"
 #include "freehold/check/call_stacks.hpp"
 #include "freehold/os/call_stack.hpp"
+#include "freehold/os/system_call.hpp"
 #include "freehold/os/threads.hpp"
+#include "freehold/os/undisturbed.hpp"
 
 namespace freehold::alloc {
 
@@ -219,8 +218,8 @@ void write_profile_at_exit() noexcept {
                                ": ", reason_of(errno), "\n"};
   iovec line[std::size(parts)];
   for (std::size_t i = 0; i < std::size(parts); ++i) line[i] = {const_cast<char*>(parts[i]), std::strlen(parts[i])};
-  const base::Undisturbed undisturbed;
-  [[maybe_unused]] const auto written = ::writev(STDERR_FILENO, line, std::size(parts));
+  const os::Undisturbed undisturbed;
+  [[maybe_unused]] const auto written = os::system_call(SYS_writev, STDERR_FILENO, &line[0], std::size(parts));
 }
 
 // A name that grows at its end. What finds no room is left out, and makes it too long.
@@ -247,7 +246,7 @@ class Path {
         continue;
       }
       ++pattern;
-      add(static_cast<unsigned>(::getpid()));
+      add(static_cast<unsigned>(os::kernel::getpid()));
     }
   }
   [[nodiscard]] bool is_too_long() const noexcept { return is_too_long_; }
@@ -262,16 +261,16 @@ class Path {
 // A file of this process alone: one that is there is another's, or was left by a process that died amid it.
 [[nodiscard]] int create_unfinished(const char* path) noexcept {
   constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
-  if (const int fd = ::open(path, kFlags, 0600); fd >= 0 || errno != EEXIST) return fd;
-  if (::unlink(path) == 0) return ::open(path, kFlags, 0600);
+  if (const int fd = os::kernel::open(path, kFlags, 0600); fd >= 0 || errno != EEXIST) return fd;
+  if (os::kernel::unlink(path) == 0) return os::kernel::open(path, kFlags, 0600);
   errno = EEXIST;
   return -1;
 }
 
 // What is no file: a device, a pipe that somebody reads.
 [[nodiscard]] int open_other(const char* path) noexcept {
-  const int fd = ::open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);  // it would wait for a reader
-  if (fd >= 0) (void)::fcntl(fd, F_SETFL, 0);
+  const int fd = os::kernel::open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);  // it would wait for a reader
+  if (fd >= 0) (void)os::kernel::fcntl(fd, F_SETFL, 0);
   return fd;
 }
 
@@ -304,7 +303,7 @@ bool write_profile(const char* pattern) noexcept {
   // Not through a link that somebody else has laid. A file gets its name when it is whole: what had the name stays till
   // then.
   struct stat former;
-  const bool is_file = ::lstat(path.text(), &former) != 0 || S_ISREG(former.st_mode);
+  const bool is_file = os::kernel::stat(path.text(), &former, AT_SYMLINK_NOFOLLOW) != 0 || S_ISREG(former.st_mode);
   unfinished.add_pattern(pattern);
   if (is_file) {
     unfinished.add(".", 1);
@@ -315,15 +314,15 @@ bool write_profile(const char* pattern) noexcept {
     errno = ENAMETOOLONG;
     return false;
   }
-  const base::Undisturbed undisturbed;
+  const os::Undisturbed undisturbed;
   const Reading reading;
   const int fd = is_file ? create_unfinished(unfinished.text()) : open_other(unfinished.text());
   if (fd < 0) return false;
   bool ok = profile::write(g_pages, fd);
-  if (ok && is_file) ok = ::rename(unfinished.text(), path.text()) == 0;
+  if (ok && is_file) ok = os::kernel::rename(unfinished.text(), path.text()) == 0;
   const int error = errno;
-  ::close(fd);
-  if (!ok && is_file) ::unlink(unfinished.text());
+  os::kernel::close(fd);
+  if (!ok && is_file) os::kernel::unlink(unfinished.text());
   errno = error;
   return ok;
 }

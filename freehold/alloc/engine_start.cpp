@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The engine's first call: options, the arena, and what the process must be told; see engine.hpp.
-#include <fcntl.h>
 #include <pthread.h>
 #include <sys/auxv.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
@@ -14,13 +12,15 @@
 #include "freehold/alloc/profile.hpp"
 #include "freehold/base/check.hpp"
 #include "freehold/base/keep_errno.hpp"
-#include "freehold/base/text_line.hpp"
 #include "freehold/check/call_stacks.hpp"
 #include "freehold/check/guards.hpp"
 #include "freehold/os/call_stack.hpp"
+#include "freehold/os/libc.hpp"
 #include "freehold/os/memory_file.hpp"
 #include "freehold/os/process_memory.hpp"
 #include "freehold/os/sandbox.hpp"
+#include "freehold/os/system_call.hpp"
+#include "freehold/os/text_line.hpp"
 #include "freehold/os/threads.hpp"
 
 // Of freehold::malloc, where a program has linked it: malloc/sanitizers.cpp.
@@ -94,7 +94,7 @@ void write_stats_at_exit() noexcept {
   static Stats stats;
   alloc::stats(stats);
   const char* from = reinterpret_cast<const char*>(&stats);
-  [[maybe_unused]] const auto written = ::pwrite(g_options.stats_fd, from, sizeof stats, 0);
+  [[maybe_unused]] const auto written = os::kernel::pwrite(g_options.stats_fd, from, sizeof stats, 0);
 }
 
 // A double or interior free of a slot is seen when a cache is drained, and at the exit not all are: the process that ends
@@ -102,7 +102,7 @@ void write_stats_at_exit() noexcept {
 void look_at_caches_at_exit() noexcept {
   constexpr std::size_t kAFewSlots = 512;
   constexpr std::uint64_t kMostThreads = 64;  // two looks at each of them
-  if (os::is_confined() || ::getpid() != g_process || g_core.registry().threads() > kMostThreads ||
+  if (os::is_confined() || os::kernel::getpid() != g_process || g_core.registry().threads() > kMostThreads ||
       !comes_true_soon([] { return g_core.registry().is_free(); }))
     return;
   const Inside inside(nullptr);
@@ -118,7 +118,7 @@ void look_at_caches_at_exit() noexcept {
 
 void announce() noexcept {
   static constexpr char kLine[] = "freehold: active\n";
-  base::write_to_standard_error(kLine, sizeof kLine - 1);
+  os::write_to_standard_error(kLine, sizeof kLine - 1);
 }
 
 }  // namespace
@@ -126,7 +126,7 @@ void announce() noexcept {
 // Whether this is a child of vfork: its filter is not its parent's, whose memory it uses; it only calls exec or ends. A
 // child of a fork of its own finds the page empty.
 bool shares_memory_with_parent() noexcept {
-  return !os::is_confined() && ::getpid() != g_process && g_own_page != nullptr && *g_own_page != 0;
+  return !os::is_confined() && os::kernel::getpid() != g_process && g_own_page != nullptr && *g_own_page != 0;
 }
 
 bool start() noexcept {
@@ -134,6 +134,7 @@ bool start() noexcept {
   if (freehold_refuse_sanitizers != nullptr) freehold_refuse_sanitizers();
   const sync::Guard guard(g_start_lock);
   if (g_start.load(std::memory_order_relaxed) == Start::kReady) return true;
+  os::find_libc();
   take_options();
   g_cpus = os::usable_cpus();
   const std::uint64_t limit = find_memory_limit();
@@ -147,10 +148,10 @@ bool start() noexcept {
   if (!ready) return false;  // the next call tries again: memory may be there by then
   g_gate.init();
   g_purger_gate.init();
-  g_process = ::getpid();
+  g_process = os::kernel::getpid();
   g_own_page = static_cast<char*>(os::Pages::map_for_one_process(os::page_bytes()));
   if (g_own_page != nullptr) *g_own_page = 1;
-  if (::pthread_key_create(&g_key, thread_ends) != 0)
+  if (os::Libc::pthread_key_create(&g_key, thread_ends) != 0)
     g_key = kNoKey;  // before any thread can have a cache; allocates nothing
   g_base = g_core.arena().base();
   g_span_classes = g_core.arena().span_classes();
@@ -182,7 +183,7 @@ void finish_start() noexcept {
   if (done.exchange(true, std::memory_order_acq_rel)) return;
   ::pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
   if (g_options.stats_fd >= 0) std::atexit(write_stats_at_exit);
-  if (::getauxval(AT_SECURE) != 0) g_options.background_thread = BackgroundThread::kOff;
+  if (os::Libc::getauxval(AT_SECURE) != 0) g_options.background_thread = BackgroundThread::kOff;
   if (g_options.background_thread != BackgroundThread::kOff) std::atexit(end_purger_at_exit);
   finish_start_of_checks();
   finish_start_of_profile();

@@ -2,14 +2,14 @@
 // Threads' caches, from a thread's first call that needs one to the thread's end, and the purger thread, which exists while
 // the program has threads of its own.
 #include <pthread.h>
-#include <unistd.h>
 
 #include <algorithm>
 
 #include "freehold/alloc/engine_state.hpp"
 #include "freehold/base/keep_errno.hpp"
-#include "freehold/base/not_cancelled.hpp"
+#include "freehold/os/libc.hpp"
 #include "freehold/os/sandbox.hpp"
+#include "freehold/os/system_call.hpp"
 #include "freehold/os/threads.hpp"
 
 // glibc's, for destructors of thread-local objects.
@@ -73,14 +73,14 @@ void detach_cache(NativeCache* cache) noexcept {
 namespace {
 
 [[nodiscard]] bool is_counted_as_sharing() noexcept {
-  return g_key != kNoKey && ::pthread_getspecific(g_key) == &g_modes.cpu;
+  return g_key != kNoKey && os::Libc::pthread_getspecific(g_key) == &g_modes.cpu;
 }
 
 // Until it ends, a thread that shares the caches of the CPUs is one of those for which the purger is there. Where the
 // program has taken all keys we would not hear of the end: such a thread is none of them.
 void count_sharing_thread() noexcept {
-  if (g_key == kNoKey || ::pthread_getspecific(g_key) != nullptr) return;
-  if (::pthread_setspecific(g_key, &g_modes.cpu) == 0) g_sharing_threads.fetch_add(1, std::memory_order_relaxed);
+  if (g_key == kNoKey || os::Libc::pthread_getspecific(g_key) != nullptr) return;
+  if (os::Libc::pthread_setspecific(g_key, &g_modes.cpu) == 0) g_sharing_threads.fetch_add(1, std::memory_order_relaxed);
 }
 
 }  // namespace
@@ -100,7 +100,7 @@ void thread_ends(void* cache_pointer) noexcept {
   if (cache != t_cache) return;  // it was given back before
   // Not the last round: a sanitizer's runtime ends the thread in it, and instrumented code cannot run after that.
   if (++cache->exit_rounds < PTHREAD_DESTRUCTOR_ITERATIONS - 1) {
-    ::pthread_setspecific(g_key, cache);
+    os::Libc::pthread_setspecific(g_key, cache);
     return;
   }
   t_cache = &g_modes.late;
@@ -121,7 +121,7 @@ void thread_ends_without_key(void* cache) noexcept {
 
 // Registers for a call when the calling thread ends. False: the cache would not be given back.
 [[nodiscard]] bool register_thread_exit(NativeCache* cache) noexcept {
-  if (g_key != kNoKey) return ::pthread_setspecific(g_key, cache) == 0;
+  if (g_key != kNoKey) return os::Libc::pthread_setspecific(g_key, cache) == 0;
   if (&__cxa_thread_atexit_impl == nullptr) return false;
   // glibc's list of destructors ends the process where it gets no memory: see to it that there is some.
   constexpr std::size_t kEntryBytes = 64;
@@ -136,7 +136,7 @@ void thread_ends_without_key(void* cache) noexcept {
 void look_for_dead_threads() noexcept {
   const std::uint64_t threads = g_core.registry().threads();
   std::uint64_t look_at = g_look_at.load(std::memory_order_relaxed);  // relaxed: the thread that changes it looks
-  if (threads < look_at || os::is_confined() || ::getpid() != g_process) return;
+  if (threads < look_at || os::is_confined() || os::kernel::getpid() != g_process) return;
   if (!g_look_at.compare_exchange_strong(look_at, UINT64_MAX, std::memory_order_relaxed)) return;
   {
     const base::KeepErrno keep;
@@ -159,7 +159,6 @@ void look_for_dead_threads() noexcept {
 
 [[nodiscard]] bool cpu_caches_ready() noexcept {
   const base::KeepErrno keep;
-  const base::NotCancelled not_cancelled;  // it opens files, and POSIX: malloc is no cancellation point
   const Inside inside(nullptr);
   if (!inside) return false;
   const sync::Guard guard(g_start_lock);
@@ -174,7 +173,7 @@ void look_for_dead_threads() noexcept {
   const Inside inside(nullptr);
   if (!inside) return nullptr;
   NativeCache* const cache = g_core.attach();
-  if (cache != nullptr && !os::is_confined() && ::getpid() == g_process)
+  if (cache != nullptr && !os::is_confined() && os::kernel::getpid() == g_process)
     cache->thread.store(os::thread_id(), std::memory_order_relaxed);  // relaxed: an id
   return cache;
 }
@@ -261,6 +260,16 @@ void free_cacheless(NativeCache& /*mode*/, SizeClass c, void* slot) noexcept {
 
 namespace {
 
+// The purger has no cache, and is none of the threads for which it is there. A wrapper of pthread_create that was put into
+// libc's own code may have used the heap in it before: then its end would be looked at, which joins the purger.
+void purger_begins() noexcept {
+  if (is_counted_as_sharing()) g_sharing_threads.fetch_sub(1, std::memory_order_relaxed);
+  if (g_key != kNoKey) (void)os::Libc::pthread_setspecific(g_key, nullptr);
+  NativeCache* const cache = present_cache();
+  t_cache = &g_modes.late;
+  if (cache != nullptr) detach_cache(cache);
+}
+
 [[nodiscard]] Due purge_step() noexcept {
   if (!g_purger_gate.enter(g_purger_mark, 0)) return Due::kLater;
   Due due = Due::kLater;
@@ -289,18 +298,18 @@ void start_purger_if_worth_while() noexcept {
   if (os::is_confined()) return g_core.arena().budget().limit_regret();
   const MakesOtherCalls calls;
   if (os::is_confined()) return;
-  if (t_fork.inside != 0 || g_gate.forks() != 0 || ::getpid() != g_process) return;
+  if (t_fork.inside != 0 || g_gate.forks() != 0 || os::kernel::getpid() != g_process) return;
   if (g_options.background_thread != BackgroundThread::kOn && os::thread_count() == 1) {  // the others ended unheard
     count_sharing_threads_alone();
     return g_purger.put_off();
   }
   const profile::OwnMemory own_memory;
-  if (!g_purger.start(purge_step, std::max<std::uint64_t>(g_core.arena().purge().delay_ms() / 2, 10)))
+  if (!g_purger.start(purger_begins, purge_step, std::max<std::uint64_t>(g_core.arena().purge().delay_ms() / 2, 10)))
     g_core.arena().budget().limit_regret();
 }
 
 void end_purger_at_exit() noexcept {
-  if (!os::is_confined() && ::getpid() == g_process) (void)g_purger.end();
+  if (!os::is_confined() && os::kernel::getpid() == g_process) (void)g_purger.end();
 }
 
 }  // namespace freehold::alloc::engine

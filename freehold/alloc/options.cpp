@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "freehold/alloc/options.hpp"
 
-#include <unistd.h>
-
+#include "freehold/os/system_call.hpp"
 #include "freehold/profile/profiler.hpp"
 
 namespace freehold::alloc {
@@ -26,7 +25,7 @@ Options read_options() noexcept {
     os::complain_of_option("FREEHOLD_PROFILE", "no FREEHOLD_CHECK beside it");
     o.profile = 0;
   }
-  if (o.stats_pid == 0 || o.stats_pid != ::getpid()) o.stats_fd = -1;
+  if (o.stats_pid == 0 || o.stats_pid != os::kernel::getpid()) o.stats_fd = -1;
   return o;
 }
 

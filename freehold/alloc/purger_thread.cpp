@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: MIT
 #include "freehold/alloc/purger_thread.hpp"
 
-#include <signal.h>
+#include <sys/prctl.h>
 
 #include <cerrno>
 #include <utility>
 
 #include "freehold/base/keep_errno.hpp"
-#include "freehold/base/not_cancelled.hpp"
 #include "freehold/os/clock.hpp"
+#include "freehold/os/libc.hpp"
+#include "freehold/os/not_cancelled.hpp"
 #include "freehold/os/pages.hpp"
+#include "freehold/os/system_call.hpp"
 
 namespace freehold::alloc {
 namespace {
@@ -23,18 +25,17 @@ constexpr std::size_t kRoomBytes = 32 * 1024;  // for the steps, and for a signa
 class BlockSignals {
  public:
   BlockSignals() noexcept {
-    sigset_t all;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+    const os::kernel::SignalSet all = os::kernel::all_signals();
+    os::kernel::sigprocmask(SIG_SETMASK, &all, &before_);
   }
-  ~BlockSignals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  ~BlockSignals() { os::kernel::sigprocmask(SIG_SETMASK, &before_, nullptr); }
   BlockSignals(const BlockSignals&) = delete;
   BlockSignals& operator=(const BlockSignals&) = delete;
 
  private:
   base::KeepErrno errno_;
-  base::NotCancelled not_cancelled_;
-  sigset_t before_;
+  os::NotCancelled not_cancelled_;
+  os::kernel::SignalSet before_ = 0;
 };
 
 }  // namespace
@@ -42,7 +43,7 @@ class BlockSignals {
 // With a stack of its own, so that the thread can see how much of it is left.
 bool PurgerThread::create() noexcept {
   pthread_attr_t attributes;
-  if (::pthread_attr_init(&attributes) != 0) return false;
+  if (os::Libc::pthread_attr_init(&attributes) != 0) return false;
   int error = EINVAL;
   if (stack_bytes_ == 0) stack_bytes_ = kFirstStackBytes;
   for (; error == EINVAL && stack_bytes_ <= kMostStackBytes; stack_bytes_ *= error == EINVAL ? 2 : 1) {
@@ -51,20 +52,19 @@ bool PurgerThread::create() noexcept {
     if (stack_ == nullptr) break;
     char* const low = static_cast<char*>(stack_) + guard;
     os::Pages::name(stack_, guard + stack_bytes_, "freehold purger");
-    error = os::Pages::commit(low, stack_bytes_) ? ::pthread_attr_setstack(&attributes, low, stack_bytes_) : ENOMEM;
-    if (error == 0) error = ::pthread_create(&thread_, &attributes, main, this);
+    error = os::Pages::commit(low, stack_bytes_) ? os::Libc::pthread_attr_setstack(&attributes, low, stack_bytes_) : ENOMEM;
+    if (error == 0) error = os::Libc::pthread_create(&thread_, &attributes, main, this);
     if (error != 0) os::Pages::release(std::exchange(stack_, nullptr), guard + stack_bytes_);
   }
-  ::pthread_attr_destroy(&attributes);
   return error == 0;
 }
 
 void PurgerThread::join() noexcept {
-  ::pthread_join(thread_, nullptr);
+  os::Libc::pthread_join(thread_, nullptr);
   os::Pages::release(std::exchange(stack_, nullptr), os::page_bytes() + stack_bytes_);
 }
 
-bool PurgerThread::start(Step step, std::uint64_t round_ms) noexcept {
+bool PurgerThread::start(Begin begin, Step step, std::uint64_t round_ms) noexcept {
   if (has_to_wait()) return true;
   const BlockSignals blocked;
   const auto begun = state_.begin();
@@ -73,6 +73,7 @@ bool PurgerThread::start(Step step, std::uint64_t round_ms) noexcept {
     join();
     stack_bytes_ *= 2;
   }
+  begin_ = begin;
   step_ = step;
   round_ms_ = round_ms;
   other_calls_.begin();  // the thread ends them
@@ -88,6 +89,7 @@ bool PurgerThread::start(Step step, std::uint64_t round_ms) noexcept {
 void* PurgerThread::main(void* self) noexcept {
   auto& purger = *static_cast<PurgerThread*>(self);
   purger.state_.wait_for_start();
+  purger.begin_();
   const char here = 0;
   const auto low = reinterpret_cast<std::uintptr_t>(purger.stack_) + os::page_bytes();
   if (reinterpret_cast<std::uintptr_t>(&here) - low < kRoomBytes) {
@@ -95,7 +97,7 @@ void* PurgerThread::main(void* self) noexcept {
     purger.state_.give_up_cramped();
     return nullptr;
   }
-  ::pthread_setname_np(::pthread_self(), "freehold-purge");
+  (void)os::kernel::prctl(PR_SET_NAME, os::as_word("freehold-purge"));
   purger.other_calls_.end();
   (void)purger.step_();  // at once: threads that free rely on it from then on
   purger.state_.run(purger.step_, purger.round_ms_ * 1'000'000);

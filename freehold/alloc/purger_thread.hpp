@@ -3,7 +3,8 @@
 // thread never gets it unless it asks (unshare, setns and libc's own fast paths depend on that); there the budget holds at
 // every moment (budget.hpp).
 //
-// An allocation starts it, never a free: libc frees under locks of its own that pthread_create needs. It sleeps without a
+// An allocation starts it, never a free: libc frees under locks of its own that pthread_create needs. That is libc's own
+// pthread_create: a program's wrapper may wait for a lock that the allocating thread holds. It sleeps without a
 // time-out while nothing is due, blocks all signals, and has a small stack and a name. The thread that ends it waits until
 // it is gone, so that it is never the process's last. A fork's child has none until the next need.
 //
@@ -27,6 +28,8 @@ class PurgerThread {
  public:
   // A bounded step of giving back what is due. It must not wait for a lock.
   using Step = Due (*)() noexcept;
+  // The thread's first act.
+  using Begin = void (*)() noexcept;
 
   constexpr PurgerThread() noexcept = default;
 
@@ -40,7 +43,7 @@ class PurgerThread {
   void put_off() noexcept { not_before_.store(os::coarse_milliseconds() + kRetryMs, std::memory_order_relaxed); }
   // Starts it unless it exists, or ended or was refused a moment ago. Must not be called from free or with a lock of ours
   // held, but within other_calls(). `round_ms`: between two rounds. False: the system refuses a thread.
-  bool start(Step step, std::uint64_t round_ms) noexcept;
+  bool start(Begin begin, Step step, std::uint64_t round_ms) noexcept;
   // Something became due.
   void wake() noexcept { state_.wake(); }
   // Makes it end, between two steps, and waits until it is gone. Returns whether there was one.
@@ -65,6 +68,7 @@ class PurgerThread {
   PurgerState<sync::NativeAtomics> state_;
   OtherCalls<sync::NativeAtomics> other_calls_;
   std::atomic<std::uint64_t> not_before_{0};  // milliseconds: it ended, or the system refused a thread
+  Begin begin_ = nullptr;
   Step step_ = nullptr;
   std::uint64_t round_ms_ = 0;
   pthread_t thread_{};

@@ -94,18 +94,6 @@ class CheckedBlocks {
     return true;
   }
 
-  // Whether a live block of another kind may be freed by the claim, `request` being what was asked for; reports why not.
-  [[nodiscard]] bool admit_elsewhere(void* block, const Request& request, const Claim& claim) noexcept {
-    return inspector_.admit_claim(
-        {block, {block, request.bytes, true}, State::kLive, {request.bytes, request.alignment, request.family}}, claim);
-  }
-  // What the next allocation would do: for one that is served by another kind of block.
-  void look_at_last() noexcept {
-    Shard& shard = own_shard();
-    const sync::Guard guard(shard.lock);
-    look_at_last(shard);
-  }
-
   // Another block with the content of the old one, as far as both reach, unless it is to be as large as it is; null: no
   // memory, the old one stays.
   [[nodiscard]] void* reallocate(void* block, std::size_t bytes, std::uint32_t stack) noexcept {
@@ -336,26 +324,21 @@ class CheckedBlocks {
   // Of a shard that the caller has locked.
   void put_in_quarantine(Shard& shard, const Quarantine::Entry& entry) noexcept {
     shard.quarantine.push(entry);
-    add_to_held(shard, entry.bytes);
+    shard.held_bytes.fetch_add(entry.bytes, std::memory_order_relaxed);  // relaxed, all of it: a bound
+    held_bytes_.fetch_add(entry.bytes, std::memory_order_relaxed);
   }
   [[nodiscard]] Quarantine::Entry take_oldest(Shard& shard) noexcept {
     const Quarantine::Entry entry = shard.quarantine.pop();
-    add_to_held(shard, 0 - entry.bytes);
+    shard.held_bytes.fetch_sub(entry.bytes, std::memory_order_relaxed);
+    held_bytes_.fetch_sub(entry.bytes, std::memory_order_relaxed);
     return entry;
-  }
-  void add_to_held(Shard& shard, std::size_t bytes) noexcept {  // relaxed, all of it: a bound
-    shard.held_bytes.store(shard.held_bytes.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
-    held_bytes_.fetch_add(bytes, std::memory_order_relaxed);
-  }
-  // Whether a shard has half of what all have, and so the most.
-  [[nodiscard]] bool is_most_held(const Shard& shard) const noexcept {
-    return shard.held_bytes.load(std::memory_order_relaxed) >= held_bytes_.load(std::memory_order_relaxed) / 2;
   }
   // Ends the stay of a block, of the shard that holds most: threads that ended, or free little, must not keep it all.
   void shorten_quarantine(Shard& own) noexcept {
     const auto held = [](const Shard& s) { return s.held_bytes.load(std::memory_order_relaxed); };
     Shard* most = &own;
-    for (unsigned i = 0; !is_most_held(own) && i < kShards; ++i)
+    // One with half of it has most.
+    for (unsigned i = 0; held(own) < held_bytes_.load(std::memory_order_relaxed) / 2 && i < kShards; ++i)
       if (held(shards_[i]) > held(*most)) most = &shards_[i];
     if (most == &own || !most->lock.try_lock()) return give_back(own, take_oldest(own));
     const bool had = !most->quarantine.empty();
@@ -482,13 +465,6 @@ class CheckedBlocks {
       return give_back(shard, entry);
     }
     if (shard.quarantine.full()) give_back(shard, take_oldest(shard));
-    // One of the same size leaves it where there is no room: the common figure stays as it is.
-    if (!shard.quarantine.empty() && shard.quarantine.oldest().bytes == entry.bytes && is_most_held(shard) &&
-        held_bytes_.load(std::memory_order_relaxed) + entry.bytes > settings_.quarantine) {
-      const Quarantine::Entry oldest = shard.quarantine.pop();
-      shard.quarantine.push(entry);
-      return give_back(shard, oldest);
-    }
     put_in_quarantine(shard, entry);
     while (held_bytes_.load(std::memory_order_relaxed) > settings_.quarantine && !shard.quarantine.empty())
       shorten_quarantine(shard);

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <ctime>
 
+#include "freehold/os/libc.hpp"
+
 namespace freehold::check {
 
 class GuardSampler {
@@ -40,7 +42,7 @@ class GuardSampler {
   }
   [[gnu::cold, gnu::noinline]] void begin(std::uint32_t rate) noexcept {
     timespec now{};
-    ::clock_gettime(CLOCK_MONOTONIC, &now);
+    os::Libc::clock_gettime(CLOCK_MONOTONIC, &now);
     // Threads that begin at the same time differ in where this is, runs of the program in both.
     const auto here = reinterpret_cast<std::uintptr_t>(this);
     random_ =

@@ -74,7 +74,7 @@ void LeakList::write() noexcept {
   drop_runtime();
   if (blocks_ == 0) return;
   {
-    base::TextLine<kLineBytes> line;
+    os::TextLine<kLineBytes> line;
     line.add("freehold: leaked: ");
     line.add(bytes_);
     line.add(" bytes in ");

@@ -12,12 +12,12 @@
 #include <cstring>
 
 #include "freehold/base/keep_errno.hpp"
-#include "freehold/base/undisturbed.hpp"
 #include "freehold/os/file_identity.hpp"
 #include "freehold/os/modules.hpp"
 #include "freehold/os/process_memory.hpp"
 #include "freehold/os/program_options.hpp"
 #include "freehold/os/sandbox.hpp"
+#include "freehold/os/undisturbed.hpp"
 
 namespace freehold::check {
 namespace {
@@ -61,7 +61,7 @@ constinit std::atomic<bool> g_hint_is_due{false};
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return false;
     const bool is_end = text[got - 1] == '\0';
-    base::write_to_standard_error(text, static_cast<std::size_t>(got) - (is_end ? 1 : 0));
+    os::write_to_standard_error(text, static_cast<std::size_t>(got) - (is_end ? 1 : 0));
     if (is_end) return true;
   }
 }
@@ -70,7 +70,7 @@ constinit std::atomic<bool> g_hint_is_due{false};
 [[nodiscard]] bool command_writes_stack(void* const* addresses, unsigned count) noexcept {
   const base::KeepErrno keep;
   if (g_socket < 0 || count > std::size(StackRequest{}) || os::is_confined() || !g_identity.is_of(g_socket)) return false;
-  const base::NotCancelled not_cancelled;
+  const os::NotCancelled not_cancelled;
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return false;
   const bool was_sent = send_request(addresses, count, ends[1]);

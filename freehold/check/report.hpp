@@ -17,7 +17,7 @@
 #include <cstdint>
 
 #include "freehold/base/check.hpp"
-#include "freehold/base/text_line.hpp"
+#include "freehold/os/text_line.hpp"
 
 namespace freehold::check {
 
@@ -46,7 +46,7 @@ class DetailLine {
   void write() noexcept { line_.write(); }
 
  private:
-  base::TextLine<kLineBytes> line_;
+  os::TextLine<kLineBytes> line_;
 };
 
 // Writes one line.

@@ -7,7 +7,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/prctl.h>
-#include <unistd.h>
 
 #include <bit>
 
@@ -16,13 +15,13 @@
 #include "freehold/alloc/profile.hpp"
 #include "freehold/malloc.h"
 #include "freehold/malloc/export.hpp"
+#include "freehold/os/pages.hpp"
 #include "freehold/os/sandbox.hpp"
+#include "freehold/os/system_call.hpp"
 
 namespace {
 
 namespace alloc = freehold::alloc;
-
-size_t page_bytes() noexcept { return static_cast<size_t>(sysconf(_SC_PAGESIZE)); }
 
 bool is_power_of_two(size_t n) noexcept { return n != 0 && (n & (n - 1)) == 0; }
 
@@ -76,10 +75,12 @@ FREEHOLD_EXPORT void* memalign(size_t alignment, size_t bytes) FREEHOLD_LIBC_NOE
   return alignment <= kLargest ? alloc::allocate_aligned(std::bit_ceil(alignment), bytes) : fail(EINVAL);
 }
 
-FREEHOLD_EXPORT void* valloc(size_t bytes) FREEHOLD_LIBC_NOEXCEPT { return alloc::allocate_aligned(page_bytes(), bytes); }
+FREEHOLD_EXPORT void* valloc(size_t bytes) FREEHOLD_LIBC_NOEXCEPT {
+  return alloc::allocate_aligned(freehold::os::page_bytes(), bytes);
+}
 
 FREEHOLD_EXPORT void* pvalloc(size_t bytes) noexcept {
-  const size_t page = page_bytes();
+  const size_t page = freehold::os::page_bytes();
   if (bytes > SIZE_MAX - page) return fail(ENOMEM);
   return alloc::allocate_aligned(page, bytes == 0 ? page : (bytes + page - 1) / page * page);
 }
@@ -136,7 +137,7 @@ FREEHOLD_EXPORT int prctl(int operation, ...) FREEHOLD_LIBC_NOEXCEPT {
   for (unsigned long& argument : of) argument = va_arg(list, unsigned long);
   va_end(list);
   if (freehold::os::announces_filter(operation)) alloc::confine();
-  return freehold::os::control_process(operation, of);
+  return freehold::os::kernel::prctl(operation, of[0], of[1], of[2], of[3]);
 }
 
 // The same for a program that calls the system by number, as libseccomp does where no_new_privs is not wanted.
@@ -147,7 +148,7 @@ FREEHOLD_EXPORT long syscall(long number, ...) FREEHOLD_LIBC_NOEXCEPT {
   for (long& argument : of) argument = va_arg(list, long);
   va_end(list);
   if (freehold::os::announces_filter(number, of[0])) alloc::confine();
-  return freehold::os::call_system(number, of);
+  return freehold::os::system_call(number, of[0], of[1], of[2], of[3], of[4], of[5]);
 }
 
 FREEHOLD_EXPORT size_t freehold_trim(void) { return alloc::trim(); }

@@ -4,7 +4,6 @@
 // basic one. All symbols are weak: in a static link the program's own definition wins instead of colliding. cxx_runtime.hpp
 // has what is needed when memory is exhausted.
 #include <stddef.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -14,6 +13,7 @@
 #include "freehold/alloc/fast_path.hpp"
 #include "freehold/malloc/cxx_runtime.hpp"
 #include "freehold/malloc/export.hpp"
+#include "freehold/os/system_call.hpp"
 
 namespace {
 
@@ -27,8 +27,8 @@ enum class OnFailure { kThrow, kNull };
 // C++ code in a process where no C++ runtime can be found: its runtime is linked into a library that hides it.
 [[noreturn]] void no_runtime_to_throw_with() noexcept {
   static constexpr char kLine[] = "freehold: operator new: out of memory, and no C++ runtime to throw std::bad_alloc\n";
-  [[maybe_unused]] const auto written = write(STDERR_FILENO, kLine, sizeof kLine - 1);
-  abort();
+  [[maybe_unused]] const auto written = freehold::os::kernel::write(STDERR_FILENO, kLine, sizeof kLine - 1);
+  freehold::os::kernel::abort();
 }
 
 // [new.delete.single]: call the new handler until it gives up, then throw, or return null for nothrow.

@@ -15,6 +15,7 @@
 #include <type_traits>
 
 #include "freehold/os/frame_rules.hpp"
+#include "freehold/os/libc.hpp"
 #include "freehold/os/runtime_frames.hpp"
 
 // Weak: what is there is used, nothing is linked for it.
@@ -65,7 +66,7 @@ void publish(const Unwinder& unwinder) noexcept {
 // put all the thread-local storage of a plugin with this code into the scarce static room.
 class Inside {
  public:
-  Inside() noexcept : thread_(static_cast<std::uintptr_t>(::pthread_self())) {
+  Inside() noexcept : thread_(reinterpret_cast<std::uintptr_t>(__builtin_thread_pointer())) {
     const std::size_t first = thread_ / 4096;  // threads' addresses are far apart
     // Relaxed, all: a thread asks for what it wrote itself; the table publishes nothing.
     for (std::size_t i = 0; i < kLooks; ++i)
@@ -86,7 +87,7 @@ class Inside {
 
   // Threads that were inside have not come along, and new ones get their addresses. But for this one, which may be inside.
   static void after_fork_in_child() noexcept {
-    const auto self = static_cast<std::uintptr_t>(::pthread_self());
+    const auto self = reinterpret_cast<std::uintptr_t>(__builtin_thread_pointer());
     for (Place& place : g_places)
       if (place.thread.load(std::memory_order_relaxed) != self) place.thread.store(0, std::memory_order_relaxed);
   }
@@ -257,7 +258,7 @@ extern "C" [[gnu::visibility("hidden")]] const char etext;
 
 unsigned own_frames(void* const* addresses, unsigned count) noexcept {
   const auto begin = reinterpret_cast<std::uintptr_t>(&__ehdr_start), end = reinterpret_cast<std::uintptr_t>(&etext);
-  if (begin + __ehdr_start.e_phoff == ::getauxval(AT_PHDR)) return 0;  // the program's own headers
+  if (begin + __ehdr_start.e_phoff == Libc::getauxval(AT_PHDR)) return 0;  // the program's own headers
   unsigned own = 0;
   while (own < count && reinterpret_cast<std::uintptr_t>(addresses[own]) - begin < end - begin) ++own;
   return own;

@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
+#include "freehold/os/system_call.hpp"
+
 namespace freehold::os {
 
 struct FileIdentity {
@@ -19,7 +21,7 @@ struct FileIdentity {
   // Not known: the descriptor is not open.
   [[nodiscard]] static FileIdentity of(int fd) noexcept {
     struct stat status{};
-    if (::fstat(fd, &status) != 0) return {};
+    if (kernel::fstat(fd, &status) != 0) return {};
     return {status.st_dev, status.st_ino, true};
   }
   [[nodiscard]] bool is_of(int fd) const noexcept {

@@ -3,13 +3,12 @@
 
 #include <linux/futex.h>
 #include <linux/membarrier.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <climits>
 #include <ctime>
 
 #include "freehold/base/keep_errno.hpp"
+#include "freehold/os/system_call.hpp"
 
 namespace freehold::os {
 namespace {
@@ -18,7 +17,7 @@ constexpr std::uint64_t kSecond = 1'000'000'000;  // nanoseconds
 
 void futex(const void* word, int operation, std::uint32_t value, const timespec* time, unsigned bits = 0) noexcept {
   const base::KeepErrno keep;
-  syscall(SYS_futex, word, operation, value, time, nullptr, bits);
+  (void)system_call(SYS_futex, word, operation, value, time, nullptr, bits);
 }
 
 void wake(const void* word, std::uint32_t threads, FutexScope scope) noexcept {
@@ -27,12 +26,12 @@ void wake(const void* word, std::uint32_t threads, FutexScope scope) noexcept {
 
 bool membarrier(int command) noexcept {
   const base::KeepErrno keep;
-  return syscall(SYS_membarrier, command, 0, 0) == 0;
+  return system_call(SYS_membarrier, command, 0, 0) == 0;
 }
 
 }  // namespace
 
-pid_t thread_id() noexcept { return static_cast<pid_t>(syscall(SYS_gettid)); }
+pid_t thread_id() noexcept { return kernel::gettid(); }
 
 void Futex::wait(const void* word, std::uint32_t expected, FutexScope scope, std::uint64_t time_out) noexcept {
   const timespec time{static_cast<std::time_t>(time_out / kSecond), static_cast<long>(time_out % kSecond)};

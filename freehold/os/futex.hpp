@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// NativeAtomics asks this of the system: the calling thread's number, a sleep until a word changes (futex), a fence in all
-// threads at once (membarrier). sync/atomics.hpp builds A::wait, A::notify and A::heavy_fence on it; algorithms use those.
-// errno is unchanged: a lock inside free() must not change it. Threads: any. Cost: a system call each; a fence microseconds.
+// NativeAtomics asks this of the system: the calling thread's number and CPU, a sleep until a word changes (futex), a fence
+// in all threads at once (membarrier). sync/atomics.hpp builds A::wait, A::notify and A::heavy_fence on it; algorithms use
+// those. errno is unchanged: a lock inside free() must not change it. Threads: any. Cost: a system call each; a fence
+// microseconds.
 #pragma once
 #include <sys/types.h>
 
@@ -11,6 +12,9 @@ namespace freehold::os {
 
 // The system's number of the calling thread.
 [[nodiscard]] pid_t thread_id() noexcept;
+// The CPU that it runs on, which may be another one at once. Cost: three loads where libc has registered the thread
+// (rseq.hpp).
+[[nodiscard]] unsigned cpu_number() noexcept;
 
 // A wait without a time-out.
 inline constexpr std::uint64_t kForever = ~std::uint64_t{0};  // nanoseconds

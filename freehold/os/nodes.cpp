@@ -2,8 +2,6 @@
 #include "freehold/os/nodes.hpp"
 
 #include <linux/mempolicy.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
@@ -12,6 +10,7 @@
 #include "freehold/base/bits.hpp"
 #include "freehold/os/cpu.hpp"
 #include "freehold/os/pages.hpp"
+#include "freehold/os/system_call.hpp"
 
 namespace freehold::os {
 namespace {
@@ -32,7 +31,7 @@ Range whole_pages(void* memory, std::size_t bytes) noexcept {
 long mbind(Range pages, int mode, const unsigned long* nodes, unsigned flags) noexcept {
   const int before = errno;
   const long result =
-      syscall(SYS_mbind, pages.start, pages.bytes, mode, nodes, nodes != nullptr ? kMostNodes + 1UL : 0UL, flags);
+      system_call(SYS_mbind, pages.start, pages.bytes, mode, nodes, nodes != nullptr ? kMostNodes + 1UL : 0UL, flags);
   errno = before;
   return result;
 }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "freehold/os/pages.hpp"
 
-#include <sys/mman.h>
+#include <sys/auxv.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
-#include <unistd.h>
+#include <sys/sysinfo.h>
 
 #include <algorithm>
 #include <atomic>
@@ -13,7 +12,9 @@
 
 #include "freehold/base/bits.hpp"
 #include "freehold/base/keep_errno.hpp"
+#include "freehold/os/libc.hpp"
 #include "freehold/os/sandbox.hpp"
+#include "freehold/os/system_call.hpp"
 
 #if defined(__SANITIZE_THREAD__)
 #define FREEHOLD_TSAN 1
@@ -30,8 +31,8 @@ namespace {
 // Chromium (MAP_FIXED_NOREPLACE) refuse them.
 [[nodiscard]] void* map_private(void* hint, std::size_t bytes, int access) noexcept {
   const int flags = MAP_PRIVATE | MAP_ANONYMOUS;
-  void* const got = ::mmap(hint, bytes, access, flags | MAP_NORESERVE, -1, 0);
-  return got != MAP_FAILED || errno != EINVAL ? got : ::mmap(hint, bytes, access, flags, -1, 0);
+  void* const got = kernel::mmap(hint, bytes, access, flags | MAP_NORESERVE, -1, 0);
+  return got != MAP_FAILED || errno != EINVAL ? got : kernel::mmap(hint, bytes, access, flags, -1, 0);
 }
 
 // Newer than some C libraries.
@@ -70,7 +71,8 @@ constexpr Zone kZones[] = {{std::uintptr_t{1} << 44, std::uintptr_t{1} << 46, 8}
 
 // As random as the system's own placing of stacks and libraries.
 std::uintptr_t random_bits(unsigned attempt) noexcept {
-  const auto stack = reinterpret_cast<std::uintptr_t>(&attempt), library = reinterpret_cast<std::uintptr_t>(&::sysconf);
+  const auto stack = reinterpret_cast<std::uintptr_t>(&attempt),
+             library = reinterpret_cast<std::uintptr_t>(Libc::clock_gettime.address());
   return ((stack >> 4) ^ (library >> 12) * 0x9e3779b97f4a7c15U) + attempt * std::uintptr_t{0x632be59bd9b4e019U};
 }
 
@@ -84,9 +86,9 @@ void* Pages::reserve(std::size_t bytes, std::size_t alignment) noexcept {
   if (raw == MAP_FAILED) return nullptr;
   const auto start = reinterpret_cast<std::uintptr_t>(raw);
   const std::uintptr_t aligned = base::align_up(start, alignment);
-  if (aligned != start) ::munmap(raw, aligned - start);
+  if (aligned != start) kernel::munmap(raw, aligned - start);
   const std::size_t tail = start + asked - (aligned + bytes);
-  if (tail != 0) ::munmap(reinterpret_cast<void*>(aligned + bytes), tail);
+  if (tail != 0) kernel::munmap(reinterpret_cast<void*>(aligned + bytes), tail);
   return reinterpret_cast<void*>(aligned);
 }
 
@@ -112,7 +114,7 @@ namespace {
   void* got = map_private(address, bytes, access);
   if (got == address) return true;
   if (got != MAP_FAILED) {
-    ::munmap(got, bytes);
+    kernel::munmap(got, bytes);
     errno = EEXIST;
   }
   return false;
@@ -124,18 +126,18 @@ bool Pages::map_at(void* address, std::size_t bytes) noexcept { return map_exact
 
 bool Pages::guard_at(void* address, std::size_t bytes) noexcept { return map_exactly(address, bytes, PROT_NONE); }
 
-bool Pages::unmap(void* address, std::size_t bytes) noexcept { return ::munmap(address, bytes) == 0; }
+bool Pages::unmap(void* address, std::size_t bytes) noexcept { return kernel::munmap(address, bytes) == 0; }
 
 bool Pages::commit(void* address, std::size_t bytes) noexcept {
-  return ::mprotect(address, bytes, PROT_READ | PROT_WRITE) == 0;
+  return kernel::mprotect(address, bytes, PROT_READ | PROT_WRITE) == 0;
 }
 
-bool Pages::forbid(void* address, std::size_t bytes) noexcept { return ::mprotect(address, bytes, PROT_NONE) == 0; }
+bool Pages::forbid(void* address, std::size_t bytes) noexcept { return kernel::mprotect(address, bytes, PROT_NONE) == 0; }
 
 // Locked pages are refused by the first form; they stay locked when they come again.
 bool Pages::purge(void* address, std::size_t bytes) noexcept {
-  if (::madvise(address, bytes, MADV_DONTNEED) == 0) return true;
-  return errno == EINVAL && ::madvise(address, bytes, MADV_DONTNEED_LOCKED) == 0;
+  if (kernel::madvise(address, bytes, MADV_DONTNEED) == 0) return true;
+  return errno == EINVAL && kernel::madvise(address, bytes, MADV_DONTNEED_LOCKED) == 0;
 }
 
 void* Pages::map(std::size_t bytes) noexcept {
@@ -146,52 +148,52 @@ void* Pages::map(std::size_t bytes) noexcept {
 void* Pages::map_for_one_process(std::size_t bytes) noexcept {
   const base::KeepErrno keep;
   void* const pages = map(bytes);
-  if (pages == nullptr || ::madvise(pages, bytes, MADV_WIPEONFORK) == 0) return pages;
-  ::munmap(pages, bytes);
+  if (pages == nullptr || kernel::madvise(pages, bytes, MADV_WIPEONFORK) == 0) return pages;
+  kernel::munmap(pages, bytes);
   return nullptr;
 }
 
 void Pages::advise_huge(void* address, std::size_t bytes, bool wanted) noexcept {
   const base::KeepErrno keep;
-  ::madvise(address, bytes, wanted ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+  kernel::madvise(address, bytes, wanted ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
 }
 
 void Pages::populate(void* address, std::size_t bytes) noexcept {
   const base::KeepErrno keep;
-  ::madvise(address, bytes, MADV_POPULATE_WRITE);
+  kernel::madvise(address, bytes, MADV_POPULATE_WRITE);
 }
 
 void Pages::populate_to_read(const void* address, std::size_t bytes) noexcept {
   const base::KeepErrno keep;
-  ::madvise(const_cast<void*>(address), bytes, MADV_POPULATE_READ);
+  kernel::madvise(const_cast<void*>(address), bytes, MADV_POPULATE_READ);
 }
 
 void Pages::name(void* address, std::size_t bytes, const char* name) noexcept {
   if (is_confined()) return;
   const base::KeepErrno keep;
-  ::prctl(PR_SET_VMA, PR_SET_VMA_ANON_NAME, address, bytes, name);
+  (void)kernel::prctl(PR_SET_VMA, PR_SET_VMA_ANON_NAME, as_word(address), bytes, as_word(name));
 }
 
 bool Pages::is_locked(void* address) noexcept {
   const base::KeepErrno keep;
-  return ::madvise(address, 1, MADV_DONTNEED) != 0 && errno == EINVAL;
+  return kernel::madvise(address, 1, MADV_DONTNEED) != 0 && errno == EINVAL;
 }
 
 void* Pages::remap(void* mapping, std::size_t bytes, std::size_t new_bytes) noexcept {
   const base::KeepErrno keep;
-  void* const moved = ::mremap(mapping, bytes, new_bytes, MREMAP_MAYMOVE);
+  void* const moved = kernel::mremap(mapping, bytes, new_bytes, MREMAP_MAYMOVE);
   return moved == MAP_FAILED ? nullptr : moved;
 }
 
 bool Pages::move_onto(void* to, void* from, std::size_t bytes) noexcept {
   const base::KeepErrno keep;
-  return ::mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to) == to;
+  return kernel::mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to) == to;
 }
 
 namespace {
 
 // True for a page of a locked mapping, and where the system does not know the call. Nothing is given back.
-bool refuses_cold(void* page) noexcept { return ::madvise(page, page_bytes(), MADV_COLD) != 0; }
+bool refuses_cold(void* page) noexcept { return kernel::madvise(page, page_bytes(), MADV_COLD) != 0; }
 
 // Whether pages can be moved out at all. QEMU's user mode (seen with 7.2) moves them, but takes the range that they leave
 // for unmapped: some instructions fault there, and what is purged keeps its content. Tried with a page of our own, once.
@@ -204,18 +206,18 @@ bool can_move_out() noexcept {
     void* const from = Pages::map(page);
     if (from == nullptr) return false;
     if (refuses_cold(from)) {  // mlockall(MCL_FUTURE): another time, perhaps
-      ::munmap(from, page);
+      kernel::munmap(from, page);
       return false;
     }
-    void* const to = ::mremap(from, page, page, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, nullptr);
+    void* const to = kernel::mremap(from, page, page, MREMAP_MAYMOVE | MREMAP_DONTUNMAP);
     can = kNo;
     if (to != MAP_FAILED) {
       auto* const byte = static_cast<volatile char*>(from);
       *byte = 1;
       can = Pages::purge(from, page) && *byte == 0 ? kYes : kNo;
     }
-    ::munmap(from, page);
-    if (to != MAP_FAILED) ::munmap(to, page);
+    kernel::munmap(from, page);
+    if (to != MAP_FAILED) kernel::munmap(to, page);
     g_can.store(can, std::memory_order_relaxed);
   }
   return can == kYes;
@@ -229,32 +231,33 @@ void* Pages::move_out(void* from, std::size_t bytes, std::size_t new_bytes) noex
   const base::KeepErrno keep;
   // The kernel would move locked pages, but unlock all of the mapping that they leave.
   if (refuses_cold(from) || !can_move_out()) return nullptr;
-  void* const out = ::mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, nullptr);
+  void* const out = kernel::mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_DONTUNMAP);
   if (out == MAP_FAILED) return nullptr;
   if (void* const grown = remap(out, bytes, new_bytes); grown != nullptr) return grown;
   std::memcpy(from, out, bytes);
-  ::munmap(out, bytes);
+  kernel::munmap(out, bytes);
   return nullptr;
 }
 
-void Pages::release(void* address, std::size_t bytes) noexcept { ::munmap(address, bytes); }
+void Pages::release(void* address, std::size_t bytes) noexcept { kernel::munmap(address, bytes); }
 
 std::size_t page_bytes() noexcept {
-  return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));  // no system call: glibc knows it
+  return kLargestPageBytes == kSmallestPageBytes ? kSmallestPageBytes : Libc::getauxval(AT_PAGESZ);
 }
 
 std::size_t Pages::address_limit() noexcept {
   std::size_t limit = SIZE_MAX;
   for (const auto resource : {RLIMIT_AS, RLIMIT_DATA}) {
     rlimit r{};
-    if (::getrlimit(resource, &r) == 0 && r.rlim_cur != RLIM_INFINITY) limit = std::min<std::size_t>(limit, r.rlim_cur);
+    if (kernel::getrlimit(resource, &r) == 0 && r.rlim_cur != RLIM_INFINITY)
+      limit = std::min<std::size_t>(limit, r.rlim_cur);
   }
   return limit;
 }
 
 std::size_t physical_memory_bytes() noexcept {
-  const long pages = ::sysconf(_SC_PHYS_PAGES);
-  return pages > 0 ? static_cast<std::size_t>(pages) * page_bytes() : std::size_t{1} << 32;
+  struct sysinfo info{};
+  return system_call(SYS_sysinfo, &info) == 0 ? info.totalram * info.mem_unit : std::size_t{1} << 32;
 }
 
 }  // namespace freehold::os

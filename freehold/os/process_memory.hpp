@@ -11,6 +11,7 @@
 #include <cstdint>
 
 #include "freehold/base/keep_errno.hpp"
+#include "freehold/os/system_call.hpp"
 
 namespace freehold::os {
 
@@ -20,7 +21,7 @@ namespace freehold::os {
 [[nodiscard]] inline bool read_process_memory(pid_t process, std::uint64_t address, void* to, std::size_t bytes) noexcept {
   const iovec here{.iov_base = to, .iov_len = bytes};
   const iovec there{.iov_base = reinterpret_cast<void*>(address), .iov_len = bytes};
-  return ::process_vm_readv(process, &here, 1, &there, 1, 0) == static_cast<ssize_t>(bytes);
+  return system_call(SYS_process_vm_readv, process, &here, 1, &there, 1, 0) == static_cast<ssize_t>(bytes);
 }
 
 // The same for `count` places of `bytes` bytes each, which lie one behind the other in `to` then. Cost: a system call for
@@ -35,7 +36,8 @@ namespace freehold::os {
     for (std::size_t i = 0; i < n; ++i)
       there[i] = {.iov_base = reinterpret_cast<void*>(addresses[begin + i]), .iov_len = bytes};
     const iovec here{.iov_base = static_cast<std::byte*>(to) + begin * bytes, .iov_len = n * bytes};
-    if (::process_vm_readv(process, &here, 1, there, n, 0) != static_cast<ssize_t>(n * bytes)) return false;
+    if (system_call(SYS_process_vm_readv, process, &here, 1, &there[0], n, 0) != static_cast<ssize_t>(n * bytes))
+      return false;
   }
   return true;
 }
@@ -51,7 +53,7 @@ inline void let_same_user_read() noexcept {
 #endif
   constexpr unsigned long kAnyProcess = ~0UL;
   const base::KeepErrno keep;
-  static_cast<void>(::prctl(kSetPtracer, kAnyProcess, 0UL, 0UL, 0UL));
+  (void)kernel::prctl(kSetPtracer, kAnyProcess);
 }
 
 }  // namespace freehold::os

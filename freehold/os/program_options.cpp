@@ -1,18 +1,30 @@
 // SPDX-License-Identifier: MIT
 #include "freehold/os/program_options.hpp"
 
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <climits>
-#include <cstdlib>
 #include <cstring>
+
+#include "freehold/os/libc.hpp"
+#include "freehold/os/system_call.hpp"
 
 // The program's own, where it defines one (freehold/malloc.h).
 extern "C" [[gnu::weak, gnu::visibility("default")]] const char* freehold_options;
 
 namespace freehold::os {
 namespace {
+
+// As libc's secure_getenv(), which a program may replace.
+[[nodiscard]] const char* environment_value(const char* name) noexcept {
+  if (environ == nullptr || Libc::getauxval(AT_SECURE) != 0) return nullptr;
+  const std::size_t length = std::strlen(name);
+  for (char** entry = environ; *entry != nullptr; ++entry)
+    if (std::strncmp(*entry, name, length) == 0 && (*entry)[length] == '=') return *entry + length + 1;
+  return nullptr;
+}
 
 bool parse_number(const char* text, std::uint64_t& out) noexcept {
   if (*text == '\0') return false;
@@ -55,7 +67,7 @@ struct Found {
 
 // The value of an option: the environment's, else the program's. `room` holds a copy of the latter.
 [[nodiscard]] Found look_up(const OptionName& option, char (&room)[kMostBytes]) noexcept {
-  if (const char* const text = ::secure_getenv(option.variable); text != nullptr) return {option.variable, text};
+  if (const char* const text = environment_value(option.variable); text != nullptr) return {option.variable, text};
   Found found{option.name, nullptr};
   for_each_compiled([&](const char* name, std::size_t name_length, const char* value, std::size_t length) {
     if (value == nullptr || !is_named(option, name, name_length) || length >= kMostBytes) return;
@@ -86,7 +98,7 @@ void complain_of_option(const char* name, const char* expected) noexcept {
     std::memcpy(line + n, part, length);
     n += length;
   }
-  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line, n);
+  [[maybe_unused]] const auto written = kernel::write(STDERR_FILENO, line, n);
 }
 
 void complain_of_unknown_options(std::span<const OptionName> options, std::span<const OptionName> others,

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "freehold/os/readable_stack.hpp"
 
-#include <signal.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <cerrno>
 
 #include "freehold/base/bits.hpp"
 #include "freehold/base/keep_errno.hpp"
+#include "freehold/os/system_call.hpp"
 
 namespace freehold::os {
 namespace {
@@ -22,7 +19,7 @@ constexpr std::size_t kLeastPageBytes = 4096, kWordBytes = sizeof(std::uintptr_t
 bool is_readable(std::uintptr_t address) noexcept {
   constexpr int kNoOperation = ~0;
   const base::KeepErrno keep;
-  return ::syscall(SYS_rt_sigprocmask, kNoOperation, address, nullptr, kWordBytes) != 0 && errno == EINVAL;
+  return system_call(SYS_rt_sigprocmask, kNoOperation, address, nullptr, kWordBytes) != 0 && errno == EINVAL;
 }
 
 ReadableStack::ReadableStack(std::uintptr_t stack) noexcept : end_(base::align_down(stack, kLeastPageBytes)) {}

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "freehold/os/rseq.hpp"
 
+#include "freehold/os/futex.hpp"
+
 // ThreadSanitizer does not see that what one CPU runs is ordered, and would take every slot handed on for a race.
 #if defined(__SANITIZE_THREAD__)
 #define FREEHOLD_NO_SEQUENCES
@@ -11,6 +13,8 @@
 #endif
 
 namespace freehold::os {
+
+unsigned cpu_number() noexcept { return current_cpu(); }
 
 #if defined(__x86_64__) && !defined(FREEHOLD_NO_SEQUENCES)
 

@@ -9,8 +9,6 @@
 // Any thread, x86-64 only so far; elsewhere, and under emulators that register nothing, rseq_available() is false and the
 // caller keeps per-thread caches. Cost: about 14 instructions each. Source: Linux's Documentation/userspace-api/rseq.rst.
 #pragma once
-#include <sched.h>
-
 #include <cstddef>
 #include <cstdint>
 #if __has_include(<sys/rseq.h>)
@@ -22,6 +20,8 @@ extern const std::ptrdiff_t __rseq_offset;
 extern const unsigned __rseq_size;
 }
 #endif
+
+#include "freehold/os/libc.hpp"
 
 // Defined by glibc 2.35 and later; weak, so that with an older one the mode is off and the program still starts.
 #pragma weak __rseq_offset
@@ -42,7 +42,7 @@ inline constexpr unsigned kCpuShift = 16;  // 64 KiB for the stacks of one CPU
 // The CPU this thread runs on, for hints. Pre: rseq_available().
 [[nodiscard]] unsigned rseq_cpu() noexcept;
 
-// The same for any thread. Cost: three loads for a registered thread, otherwise that of sched_getcpu().
+// The same for any thread. Cost: three loads for a registered thread, otherwise that of libc's sched_getcpu().
 [[nodiscard]] inline unsigned current_cpu() noexcept {
   if (&__rseq_offset != nullptr) [[likely]] {
     const auto* area =
@@ -50,7 +50,7 @@ inline constexpr unsigned kCpuShift = 16;  // 64 KiB for the stacks of one CPU
     if (const auto cpu = static_cast<std::int32_t>(area->cpu_id); cpu >= 0) [[likely]]
       return static_cast<unsigned>(cpu);
   }
-  return static_cast<unsigned>(sched_getcpu());
+  return static_cast<unsigned>(Libc::sched_getcpu());
 }
 
 // The memory node of that CPU, from 0 on; 0 also where the kernel (before 6.3) or libc does not tell. Cost: two loads.

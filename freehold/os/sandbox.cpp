@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: MIT
 #include "freehold/os/sandbox.hpp"
 
-#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/landlock.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstddef>
 #include <iterator>
+
+#include "freehold/os/system_call.hpp"
 
 namespace freehold::os {
 namespace {
@@ -31,49 +29,16 @@ std::uint64_t handled_by(long version) noexcept {
 
 }  // namespace
 
-long call_system(long number, const long (&of)[6]) noexcept {
-#if defined(__x86_64__)
-  register long a3 asm("r10") = of[3];
-  register long a4 asm("r8") = of[4];
-  register long a5 asm("r9") = of[5];
-  long result = 0;
-  asm volatile("syscall"
-               : "=a"(result)
-               : "0"(number), "D"(of[0]), "S"(of[1]), "d"(of[2]), "r"(a3), "r"(a4), "r"(a5)
-               : "rcx", "r11", "memory");
-#elif defined(__aarch64__)
-  register long call asm("x8") = number;
-  register long result asm("x0") = of[0];
-  register long a1 asm("x1") = of[1];
-  register long a2 asm("x2") = of[2];
-  register long a3 asm("x3") = of[3];
-  register long a4 asm("x4") = of[4];
-  register long a5 asm("x5") = of[5];
-  asm volatile("svc #0" : "+r"(result) : "r"(call), "r"(a1), "r"(a2), "r"(a3), "r"(a4), "r"(a5) : "memory");
-#else
-#error "how this processor calls the system"
-#endif
-  constexpr long kMostErrors = 4095;
-  if (result >= 0 || result < -kMostErrors) return result;
-  errno = static_cast<int>(-result);
-  return -1;
-}
-
 bool announces_filter(long operation) noexcept { return operation == PR_SET_NO_NEW_PRIVS || operation == PR_SET_SECCOMP; }
 bool announces_filter(long number, long first) noexcept {
   return (number == SYS_prctl && announces_filter(first)) ||
          (number == SYS_seccomp && (first == SECCOMP_SET_MODE_STRICT || first == SECCOMP_SET_MODE_FILTER));
 }
 
-int control_process(int operation, const unsigned long (&of)[4]) noexcept {
-  const auto as_long = [&of](unsigned i) { return static_cast<long>(of[i]); };
-  return static_cast<int>(call_system(SYS_prctl, {operation, as_long(0), as_long(1), as_long(2), as_long(3), 0}));
-}
-
-int forbid_new_privileges() noexcept { return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 ? 0 : errno; }
+int forbid_new_privileges() noexcept { return kernel::prctl(PR_SET_NO_NEW_PRIVS, 1) == 0 ? 0 : errno; }
 
 FileRules::FileRules() noexcept {
-  const long version = ::syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION);
+  const long version = system_call(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION);
   if (version < 0) {
     error_ = errno;
     return;
@@ -82,32 +47,32 @@ FileRules::FileRules() noexcept {
   landlock_ruleset_attr handled{};
   handled.handled_access_fs = handled_;
   // The size of the first member alone, which every version knows.
-  rules_ = static_cast<int>(::syscall(SYS_landlock_create_ruleset, &handled, sizeof handled.handled_access_fs, 0));
+  rules_ = static_cast<int>(system_call(SYS_landlock_create_ruleset, &handled, sizeof handled.handled_access_fs, 0));
   if (rules_ < 0) error_ = errno;
 }
 
 FileRules::~FileRules() {
-  if (rules_ >= 0) ::close(rules_);
+  if (rules_ >= 0) kernel::close(rules_);
 }
 
 int FileRules::allow(const char* path, FileAccess access) noexcept {
   if (error_ != 0) return error_;
   std::uint64_t allowed = access == FileAccess::kAll ? handled_ : kRead & handled_;
   if (access == FileAccess::kReadWrite) allowed |= LANDLOCK_ACCESS_FS_WRITE_FILE;
-  const int file = ::open(path, O_PATH | O_CLOEXEC);
+  const int file = kernel::open(path, O_PATH | O_CLOEXEC);
   if (file < 0) return errno == ENOENT ? 0 : errno;
   struct stat status{};
-  int error = ::fstat(file, &status) != 0 ? errno : 0;
+  int error = kernel::fstat(file, &status) != 0 ? errno : 0;
   if (error == 0 && !S_ISDIR(status.st_mode)) allowed &= kOfFiles;
   const landlock_path_beneath_attr rule{.allowed_access = allowed, .parent_fd = file};
-  if (error == 0 && ::syscall(SYS_landlock_add_rule, rules_, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) != 0) error = errno;
-  ::close(file);
+  if (error == 0 && system_call(SYS_landlock_add_rule, rules_, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) != 0) error = errno;
+  kernel::close(file);
   return error;
 }
 
 int FileRules::enforce() noexcept {
   if (error_ != 0) return error_;
-  return ::syscall(SYS_landlock_restrict_self, rules_, 0) == 0 ? 0 : errno;
+  return system_call(SYS_landlock_restrict_self, rules_, 0) == 0 ? 0 : errno;
 }
 
 #if defined(__x86_64__)
@@ -134,7 +99,7 @@ int refuse_sockets() noexcept {
       statement(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
   };
   const sock_fprog filter{static_cast<unsigned short>(std::size(program)), program};
-  return ::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &filter) == 0 ? 0 : errno;
+  return system_call(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &filter) == 0 ? 0 : errno;
 }
 
 #else

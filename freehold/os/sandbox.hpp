@@ -19,14 +19,9 @@ namespace freehold::os {
 inline constinit std::atomic<bool> g_confined{false};
 [[nodiscard]] inline bool is_confined() noexcept { return g_confined.load(std::memory_order_relaxed); }
 
-// As libc's syscall(): -1 and errno on an error.
-long call_system(long number, const long (&arguments)[6]) noexcept;
 // Whether a prctl of this operation, or a call of this number and first argument, begins a filter of system calls.
 [[nodiscard]] bool announces_filter(long operation) noexcept;
 [[nodiscard]] bool announces_filter(long number, long first) noexcept;
-
-// The system's prctl. Returns -1 and sets errno on an error.
-[[nodiscard]] int control_process(int operation, const unsigned long (&arguments)[4]) noexcept;
 
 // setuid programs gain nothing from now on (no_new_privs).
 [[nodiscard]] int forbid_new_privileges() noexcept;

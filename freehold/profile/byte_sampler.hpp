@@ -12,6 +12,8 @@
 #include <cstdint>
 #include <ctime>
 
+#include "freehold/os/libc.hpp"
+
 namespace freehold::profile {
 
 // -ln(n / 2^32), of n > 0: 26 bits of the binary logarithm, one for each squaring.
@@ -111,7 +113,7 @@ class ByteSampler {
     stamp_ = stamp;
     if (random_ == 0) {
       timespec now{};
-      ::clock_gettime(CLOCK_MONOTONIC, &now);
+      os::Libc::clock_gettime(CLOCK_MONOTONIC, &now);
       // Threads that begin at the same time differ in where this is, runs of the program in both.
       const auto here = reinterpret_cast<std::uintptr_t>(this);
       random_ =

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The profile as text, one thing a line, for `freehold heap show` (docs/heap-profile.md describes it). Written from a thread
 // that may be inside malloc: a buffer on the stack, and pages of its own for a copy of the samples.
-#include <fcntl.h>
-#include <sys/types.h>
-#include <unistd.h>
-
 #include <cerrno>
 #include <cstring>
 #include <ctime>
@@ -12,6 +8,8 @@
 #include "freehold/base/bits.hpp"
 #include "freehold/check/call_stacks.hpp"
 #include "freehold/os/call_stack.hpp"
+#include "freehold/os/libc.hpp"
+#include "freehold/os/system_call.hpp"
 #include "freehold/profile/profiler.hpp"
 
 namespace freehold::profile {
@@ -49,7 +47,7 @@ class TextFile {
   [[nodiscard]] bool flush() noexcept {
     std::size_t done = 0;
     while (ok_ && done != length_) {
-      const ssize_t written = ::write(fd_, text_ + done, length_ - done);
+      const ssize_t written = os::kernel::write(fd_, text_ + done, length_ - done);
       if (written < 0 && errno == EINTR) continue;
       ok_ = written > 0;
       if (ok_) done += static_cast<std::size_t>(written);
@@ -114,21 +112,21 @@ void write_sample(TextFile& file, const Kept& kept) noexcept {
 
 void write_mappings(TextFile& file) noexcept {
   file.add("maps\n");
-  const int maps = ::open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+  const int maps = os::kernel::open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
   if (maps < 0) return;
   char text[4096];
-  for (ssize_t n = 0; (n = ::read(maps, text, sizeof text)) > 0;) file.add(text, static_cast<std::size_t>(n));
-  ::close(maps);
+  for (ssize_t n = 0; (n = os::kernel::read(maps, text, sizeof text)) > 0;) file.add(text, static_cast<std::size_t>(n));
+  os::kernel::close(maps);
 }
 
 void write_head(TextFile& file) noexcept {
   const auto figures = profiler::g_table.figures();
   timespec now{};
-  ::clock_gettime(CLOCK_REALTIME, &now);
+  os::Libc::clock_gettime(CLOCK_REALTIME, &now);
   char program[1024];
-  const ssize_t length = ::readlink("/proc/self/exe", program, sizeof program);
+  const ssize_t length = os::kernel::readlink("/proc/self/exe", program, sizeof program);
   file.add("freehold heap profile 1\n");
-  file.line("pid", static_cast<std::uint64_t>(::getpid()));
+  file.line("pid", static_cast<std::uint64_t>(os::kernel::getpid()));
   file.line("time_ns", static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec));
   file.line("mean", mean());
   file.line("sampled", figures.sampled);

@@ -27,8 +27,6 @@
 //                     atomic the lower half is compared, as the kernel does. With a time-out: it may return for that, too
 //   A::decide(v, d)   a threshold: v natively; the simulator may explore d as well
 #pragma once
-#include <sched.h>
-
 #include <atomic>
 #include <bit>
 #include <concepts>
@@ -170,7 +168,7 @@ struct NativeAtomics {
     static thread_local RunsThem calls{};
     calls.add(call);
   }
-  static unsigned cpu_id() noexcept { return static_cast<unsigned>(sched_getcpu()); }
+  static unsigned cpu_id() noexcept { return os::cpu_number(); }
   // Not std::atomic::wait: that needs libstdc++.so (it throws), and a malloc must not.
   static void wait(const std::atomic<std::uint32_t>& a, std::uint32_t old) noexcept {
     os::Futex::wait(lower_half(a), old, os::FutexScope::kProcess);

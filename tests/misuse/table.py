@@ -47,11 +47,10 @@ MODES = {  # of Freehold: name -> (label, environment)
     "default": ("Freehold", {}),
     "checked": ("Freehold, checked", {"FREEHOLD_CHECK": "1"}),
     "sampled": ("Freehold, sampled", {"FREEHOLD_GUARD_RATE": "1"}),
-    "both": ("Freehold, both", {"FREEHOLD_CHECK": "1", "FREEHOLD_GUARD_RATE": "1"}),
 }
 PART_MODES = {"default": MODES["default"], "checked": MODES["checked"], "checked-build": ("checked build", {})}  # of pools, heaps, thread_alloc
 OF_A_CHECKED_BUILD = ["checked", "checked-build"]
-OF_ANOTHER_BUILD = ["default", "checked", "sampled", "both"]
+OF_ANOTHER_BUILD = ["default", "checked", "sampled"]
 PROMISES = {  # the columns that must catch everything but what kinds.toml excuses
     "malloc": ("checked",), "heap": ("checked", "checked-build"), "pool": ("checked", "checked-build"),
     "thread_alloc": ("checked",), "thread_alloc_owner_pages": ("checked",),
@@ -184,7 +183,7 @@ def store(groups, seen, used):
 
 def is_steady(kind, column):
     """Where chance decides what is seen: which thread comes first, which address is free, on which side of a block the page ends."""
-    return column in PROMISES[kind.program] or (kind.steady and column not in ("sampled", "both"))
+    return column in PROMISES[kind.program] or (kind.steady and column != "sampled")
 
 
 def complaints_of_kind(kind, seen, stored, again):

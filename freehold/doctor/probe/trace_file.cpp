@@ -9,8 +9,8 @@
 #include <cstring>
 #include <utility>
 
-#include "freehold/base/undisturbed.hpp"
 #include "freehold/os/mapped_file.hpp"
+#include "freehold/os/undisturbed.hpp"
 
 namespace freehold::doctor::probe {
 
@@ -45,7 +45,7 @@ constexpr int kLeastDescriptor = 100;  // the program's own files have the numbe
 [[nodiscard]] bool make_room(std::uint64_t offset) noexcept {
   // Not ftruncate: a hole that cannot be filled later, on a full disk, would end the program by a signal. So would a limit
   // of file sizes.
-  const base::Undisturbed undisturbed;
+  const os::Undisturbed undisturbed;
   return offset + kExtentBytes <= g_file.most_bytes &&
          posix_fallocate(g_file.fd, static_cast<off_t>(offset), static_cast<off_t>(kExtentBytes)) == 0;
 }
@@ -95,7 +95,7 @@ ClockReading read_clocks() noexcept { return {ticks(), monotonic_ns(CLOCK_MONOTO
 // The memory map beside the records, for names: written anew when there may be new libraries in it. Names are cut where the
 // file cannot be written; nothing else is.
 void write_maps() noexcept {
-  const base::Undisturbed undisturbed;  // by a limit of file sizes
+  const os::Undisturbed undisturbed;  // by a limit of file sizes
   const int from = ::open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
   const int to = ::open(g_file.maps_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   char buffer[4096];

@@ -5,7 +5,7 @@
 
 #include <csignal>
 
-#include "freehold/base/text_line.hpp"
+#include "freehold/os/text_line.hpp"
 #include "tests/support/emulated.hpp"
 #include "tests/support/test.hpp"
 
@@ -46,7 +46,7 @@ TEST(Fatal, Text_EveryErrorHasItsOwn) {
 }
 
 void write_details(const void* context) {
-  TextLine<40> line;
+  os::TextLine<40> line;
   line.add("freehold:   ");
   line.add(static_cast<const char*>(context));
   line.write();
@@ -101,7 +101,7 @@ TEST(StandardErrorDeathTest, NobodyReadsIt_TheProgramGoesOn) {
         ::close(ends[0]);
         ::close(ends[1]);
         errno = 4711;
-        write_to_standard_error("a line\n", 7);
+        os::write_to_standard_error("a line\n", 7);
         ::_exit(errno == 4711 ? 42 : 2);
       },
       testing::ExitedWithCode(42), "");

@@ -1,12 +1,32 @@
 // SPDX-License-Identifier: MIT
 // Whether threads have ended or run, and futexes, as the system answers; errno stays as it was.
+#include <dlfcn.h>
+#include <gnu/lib-names.h>
 #include <unistd.h>
 
+#include "freehold/os/libc.hpp"
+#include "freehold/os/system_call.hpp"
 #include "freehold/os/threads.hpp"
 #include "tests/support/test.hpp"
 
+// The program's own, which find_libc() passes over.
+extern "C" int sched_getcpu() noexcept { return -7; }
+
 namespace freehold::os {
 namespace {
+
+#if !defined(FREEHOLD_SANITIZER_MAPS)  // beside which the linker's choice stays
+TEST(Libc, ProgramHasOneOfItsOwn_FindsLibcs) {
+  EXPECT_EQ(Libc::sched_getcpu(), -7);
+  find_libc();
+  EXPECT_GE(Libc::sched_getcpu(), 0);
+  void* const libc = ::dlopen(LIBC_SO, RTLD_LAZY | RTLD_NOLOAD);
+  ASSERT_NE(libc, nullptr);
+  EXPECT_EQ(reinterpret_cast<void*>(Libc::pthread_create.address()), ::dlsym(libc, "pthread_create"));
+  EXPECT_EQ(reinterpret_cast<void*>(Libc::pthread_join.address()), ::dlsym(libc, "pthread_join"));
+  EXPECT_EQ(reinterpret_cast<void*>(Libc::clock_gettime.address()), ::dlsym(libc, "clock_gettime"));
+}
+#endif
 
 TEST(ThreadHasEnded, RunningAndEndedThread_ErrnoIsKept) {
   std::atomic<pid_t> id{0};

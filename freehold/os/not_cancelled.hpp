@@ -4,12 +4,14 @@
 #pragma once
 #include <pthread.h>
 
-namespace freehold::base {
+#include "freehold/os/libc.hpp"
+
+namespace freehold::os {
 
 class NotCancelled {
  public:
-  NotCancelled() noexcept { ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &former_); }
-  ~NotCancelled() { ::pthread_setcancelstate(former_, nullptr); }
+  NotCancelled() noexcept { Libc::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &former_); }
+  ~NotCancelled() { Libc::pthread_setcancelstate(former_, nullptr); }
   NotCancelled(const NotCancelled&) = delete;
   NotCancelled& operator=(const NotCancelled&) = delete;
 
@@ -17,4 +19,4 @@ class NotCancelled {
   int former_ = PTHREAD_CANCEL_ENABLE;
 };
 
-}  // namespace freehold::base
+}  // namespace freehold::os

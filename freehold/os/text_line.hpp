@@ -10,18 +10,18 @@
 #include <cstring>
 
 #include "freehold/base/keep_errno.hpp"
-#include "freehold/base/undisturbed.hpp"
+#include "freehold/os/undisturbed.hpp"
 
-namespace freehold::base {
+namespace freehold::os {
 
 // Writes all bytes to standard error, or as many as the system takes. errno is unchanged. A thread that is cancelled
 // meanwhile goes on, and a pipe that nobody reads ends nothing: reports are made in the middle of free(), of a signal's
 // handler, or at the end of a program that ended well.
 inline void write_to_standard_error(const char* text, std::size_t bytes) noexcept {
-  const KeepErrno keep;
+  const base::KeepErrno keep;
   const Undisturbed undisturbed;
   while (bytes != 0) {
-    const ssize_t written = ::write(STDERR_FILENO, text, bytes);
+    const ssize_t written = kernel::write(STDERR_FILENO, text, bytes);
     if (written <= 0 && errno != EINTR) break;
     if (written <= 0) continue;
     text += written;
@@ -67,4 +67,4 @@ class TextLine {
   char text_[kBytes];
 };
 
-}  // namespace freehold::base
+}  // namespace freehold::os

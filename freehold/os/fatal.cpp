@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
+// What freehold/base/check.hpp declares: it writes, and ends the process.
 #include "freehold/base/check.hpp"
 
 #include <atomic>
 #include <cerrno>
-#include <cstdlib>
 
-#include "freehold/base/text_line.hpp"
+#include "freehold/os/system_call.hpp"
+#include "freehold/os/text_line.hpp"
 
 namespace freehold::base {
 namespace {
@@ -15,7 +16,7 @@ std::atomic<AssertionHandler> g_assertion_handler{nullptr};
 
 std::atomic<bool> g_fatal_returns{false};
 
-using Line = TextLine<256>;
+using Line = os::TextLine<256>;
 
 }  // namespace
 
@@ -64,7 +65,7 @@ bool report(HeapError error, const void* address, ReportDetails details, const v
 }
 
 void fatal(HeapError error, const void* address, ReportDetails details, const void* context) noexcept {
-  if (report(error, address, details, context) && !fatal_returns()) std::abort();
+  if (report(error, address, details, context) && !fatal_returns()) os::kernel::abort();
 }
 
 AssertionHandler set_assertion_handler(AssertionHandler handler) noexcept { return g_assertion_handler.exchange(handler); }
@@ -79,7 +80,7 @@ void assertion_failed(const char* expression, const char* file, int line_number)
   line.add(":");
   line.add(static_cast<std::uint64_t>(line_number));
   line.write();
-  std::abort();
+  os::kernel::abort();
 }
 
 }  // namespace freehold::base
