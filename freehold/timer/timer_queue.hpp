@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Timers in the order of their exact times: the successor of the queue of "Practical testing 30"
-// (lab/timers/container_timer_queue.hpp). Its nodes are in the queue's own memory and bring their links along, so that set()
+// (lab/timers/deque_timer_queue.hpp). Its nodes are in the queue's own memory and bring their links along, so that set()
 // and cancel() allocate nothing. All timers of one time leave the order in one step.
 //
 //   Invariant: a timer is armed if and only if it is in queue_, due_ or again_. due_ has what advance() is about to call;

@@ -60,15 +60,6 @@ std::vector<Candidate> make_candidates() {
       run_shared<ArticleWheelContainersPrivate>);
   add(kArticlesPrivateWheel, "all of it on an owner-locked private heap", run_alone<ArticleWheelOnPrivateHeap>,
       run_shared<ArticleWheelOnPrivateHeap>);
-  constexpr auto kAlone = run_alone<ContainerOnProgramHeap>;
-  constexpr auto kShared = run_shared<ContainerOnProgramHeap>;
-  add("container", "a map and a multimap, half of the article's allocations, on the program's heap: glibc's malloc", kAlone,
-      kShared);
-  add("container-1-arena", "the same; malloc has a single arena, so one lock for all", in_one_arena<kAlone>,
-      in_one_arena<kShared>);
-  add("container-freehold", "the same; Freehold is the program's malloc", kAlone, kShared, Kind::kOurs, true);
-  add("container-private", "the same containers on an owner-locked private heap", run_alone<ContainerOnPrivateHeap>,
-      run_shared<ContainerOnPrivateHeap>);
   add(kQueue, "TimerQueue: intrusive nodes", run_alone<IntrusiveQueue>, run_shared<IntrusiveQueue>);
   add(kWheel, "TimerWheel: a hierarchical wheel, ticks of a millisecond", run_alone<Wheel>, run_shared<Wheel>);
   add("wheel-any-thread", "the same, with the policy for any thread", run_shared<Wheel>, nullptr);

@@ -3,8 +3,7 @@
 // from times to pairs, each a count and a deque of the timers that are armed for that time. A second map leads from handles
 // to places in the first. The data of each timer lies in a block of its own. All of it comes from one allocator, unless the
 // blocks that are no container's get another: with std::allocator from the program's heap, so that the queue contends with
-// all users of that; on a private heap it contends with its own users only. It is kept to be measured beside
-// ContainerTimerQueue, which does the same with two containers and half of the allocations. Two things differ from the
+// all users of that; on a private heap it contends with its own users only. Two things differ from the
 // author's: handles are numbers, not addresses, so that the handle of a destroyed timer is recognised; and a timer that a
 // callback sets to a time that has come waits for the next advance(), as in every structure here.
 //

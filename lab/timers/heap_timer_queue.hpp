@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The timer queue of standard containers on a private heap of its own, as in "Practical testing 30: reducing contention":
 // the lock that guards the queue guards its memory, so its users contend with each other and with nobody else. Threads, cost
-// and promises: those of ContainerTimerQueue.
+// and promises: those of DequeTimerQueue.
 #pragma once
 #include <cstddef>
 
@@ -10,7 +10,7 @@
 #include "freehold/heap/owner_locked_heap.hpp"
 #include "freehold/timer/locking.hpp"
 #include "freehold/timer/timer.hpp"
-#include "lab/timers/container_timer_queue.hpp"
+#include "lab/timers/deque_timer_queue.hpp"
 
 namespace freehold::timer {
 
@@ -19,7 +19,7 @@ struct HeapOfTimers {
   heap::OwnerLockedHeap memory;
 };
 template <class Locking>
-using QueueOnHeap = ContainerTimerQueue<heap::HeapAllocator<std::byte, heap::OwnerLockedHeap>, Locking>;
+using QueueOnHeap = DequeTimerQueue<heap::HeapAllocator<std::byte, heap::OwnerLockedHeap>, Locking>;
 
 template <class Locking = SingleThreaded>
 class HeapTimerQueue : HeapOfTimers, public QueueOnHeap<Locking> {

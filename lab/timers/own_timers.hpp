@@ -16,7 +16,6 @@
 #include "freehold/timer/timer_queue.hpp"
 #include "freehold/timer/timer_wheel.hpp"
 #include "lab/timers/article_wheel.hpp"
-#include "lab/timers/container_timer_queue.hpp"
 #include "lab/timers/deque_timer_queue.hpp"
 #include "lab/timers/structure.hpp"
 
@@ -139,10 +138,6 @@ template <class Locking>
 using ArticleWheelOnProgramHeap = OnProgramHeap<ArticleWheel, Locking>;
 template <class Locking>
 using ArticleWheelOnPrivateHeap = OnPrivateHeap<ArticleWheel, Locking>;
-template <class Locking>
-using ContainerOnProgramHeap = OnProgramHeap<timer::ContainerTimerQueue, Locking>;
-template <class Locking>
-using ContainerOnPrivateHeap = OnPrivateHeap<timer::ContainerTimerQueue, Locking>;
 
 // A structure with memory of its own for so many timers.
 template <class T>

@@ -73,7 +73,7 @@ TEST(Timers, EveryStructure_IsMeasuredAndWritten) {
   const json results =
       measured({"timers", "--tests", "fresh-random,random,cancel,rearm,shared", "--count", "3000", "--live", "300",
                 "--users", "2", "--loads", "alone,heap", "--background", "2", "--repeat", "1", "--time", "1"},
-               {"NANOSECONDS", "SLEEPS", "container-private", "libuv"});
+               {"NANOSECONDS", "SLEEPS", "article-private", "libuv"});
   std::map<std::string, int> rows;
   std::map<std::string, std::uint64_t> load_operations;
   for (const json& series : results.at("series")) {
@@ -84,9 +84,8 @@ TEST(Timers, EveryStructure_IsMeasuredAndWritten) {
     load_operations[series.at("load")] += series.at("samples")[0].at("background_operations").get<std::uint64_t>();
     ++rows[series.at("structure")];
   }
-  EXPECT_EQ(rows["container"], 2 * 5);
   for (const char* name : {"article", "article-containers", "article-private", "article-wheel", "article-wheel-containers",
-                           "article-wheel-private"})
+                           "article-wheel-private", "article-pool-resource"})
     EXPECT_EQ(rows[name], 2 * 5);
   EXPECT_EQ(rows["libuv"], 2 * 4);  // nobody may share it
   EXPECT_EQ(rows["baseline"], 2);

@@ -58,7 +58,7 @@ TEST(Lab, CtrlC_KeepsWhatIsFinished) {
   } runs[] = {
       {{"scale", "--time", "2", "--tests", "allocate", "--workers", "2"}, "  20/8000  allocate, ", 8000},
       {{"pools", "--operations", "500", "--tests", "pair", "--pools", "tagged-stack,boost-pool"}, "  20/2000  pair, ", 2000},
-      {{"timers", "--timers", "container,queue", "--tests", "rearm", "--live", "100", "--background", "0", "--time", "1"},
+      {{"timers", "--timers", "article,queue", "--tests", "rearm", "--live", "100", "--background", "0", "--time", "1"},
        "  20/2000  rearm, 100",
        2000}};
   for (const auto& run : runs) {

@@ -4,7 +4,7 @@
 // heap when its timer was destroyed and no callback of it can run, so that a late call is a use after free.
 #include "freehold/timer/driver.hpp"
 #include "freehold/timer/timer_queue.hpp"
-#include "lab/timers/container_timer_queue.hpp"
+#include "lab/timers/deque_timer_queue.hpp"
 #include "tests/support/test.hpp"
 #include "tests/support/trace.hpp"
 
@@ -18,9 +18,8 @@ using namespace std::chrono_literals;
 
 template <class T>
 class TimerThreads : public testing::Test {};
-using SharedTypes =
-    testing::Types<timer::TimerWheel<AnyThread, std::chrono::microseconds>, timer::TimerWheel<AnyThread>,
-                   timer::TimerQueue<AnyThread>, timer::ContainerTimerQueue<std::allocator<char>, AnyThread>>;
+using SharedTypes = testing::Types<timer::TimerWheel<AnyThread, std::chrono::microseconds>, timer::TimerWheel<AnyThread>,
+                                   timer::TimerQueue<AnyThread>, timer::DequeTimerQueue<std::allocator<char>, AnyThread>>;
 TYPED_TEST_SUITE(TimerThreads, SharedTypes);
 
 struct Account {

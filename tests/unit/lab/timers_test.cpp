@@ -9,12 +9,12 @@ namespace {
 // ---- the loops
 
 Job job_with(Trial test, std::uint32_t users = 1) {
-  return {.test = test, .load = Load::kAlone, .timers = 500, .users = users, .background = 0, .milliseconds = 1};
+  return {.test = test, .load = Load::kAlone, .timers = 500, .users = users, .background = 0, .milliseconds = 20};
 }
 
 const Cost& cost_of(const Report& report, Phase phase) { return report.costs[static_cast<std::size_t>(phase)]; }
 
-using Simple = OwnTimers<ContainerOnProgramHeap<timer::SingleThreaded>>;
+using Simple = OwnTimers<ArticleOnProgramHeap<timer::SingleThreaded>>;
 
 TEST(TimersLoops, Life_EveryPhaseIsTimedForEveryTimer) {
   for (const Trial test : kTests) {
@@ -85,7 +85,6 @@ TEST(TimersMoved, ArticlesQueue_MillisecondsOf100000TimersBeforeAndAfter) {
   EXPECT_DOUBLE_EQ(all[0].after_ms.median, 40);
   EXPECT_EQ(all[3].phase, Phase::kAll);
   EXPECT_DOUBLE_EQ(all[3].before_ms.median, 183);
-  for (const Target& target : targets_of(results)) EXPECT_EQ(target.text.find("container"), target.text.npos) << target.text;
 }
 
 }  // namespace

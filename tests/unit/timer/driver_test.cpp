@@ -5,7 +5,7 @@
 
 #include "freehold/timer/driver.hpp"
 #include "freehold/timer/timer_queue.hpp"
-#include "lab/timers/container_timer_queue.hpp"
+#include "lab/timers/deque_timer_queue.hpp"
 #include "lab/timers/heap_timer_queue.hpp"
 #include "tests/support/test.hpp"
 
@@ -50,9 +50,8 @@ class Calls {
 
 template <class T>
 class Drivers : public testing::Test {};
-using DrivenTypes =
-    testing::Types<timer::TimerWheel<AnyThread>, timer::TimerWheel<AnyThread, std::chrono::microseconds>,
-                   timer::TimerQueue<AnyThread>, timer::ContainerTimerQueue<std::allocator<char>, AnyThread>>;
+using DrivenTypes = testing::Types<timer::TimerWheel<AnyThread>, timer::TimerWheel<AnyThread, std::chrono::microseconds>,
+                                   timer::TimerQueue<AnyThread>, timer::DequeTimerQueue<std::allocator<char>, AnyThread>>;
 TYPED_TEST_SUITE(Drivers, DrivenTypes);
 
 TYPED_TEST(Drivers, Set_CallsAfterTheTimeInAnotherThread) {
@@ -114,7 +113,7 @@ TYPED_TEST(Drivers, OneTimerAliveForEver_MemoryHolds) {
       ASSERT_TRUE(static_cast<bool>(id)) << i;
       driver.set_after(id, 60s);
       ASSERT_TRUE(driver.destroy(id));
-      if (!std::is_same_v<TypeParam, timer::ContainerTimerQueue<std::allocator<char>, AnyThread>>)
+      if (!std::is_same_v<TypeParam, timer::DequeTimerQueue<std::allocator<char>, AnyThread>>)
         highest = std::max(highest, id.index());
     }
   }
@@ -209,7 +208,7 @@ template <class T>
 concept HasDriver = requires { typename timer::Driver<T>; };
 static_assert(HasDriver<timer::TimerWheel<AnyThread>> && HasDriver<timer::HeapTimerQueue<AnyThread>>);
 static_assert(!HasDriver<timer::TimerWheel<>> && !HasDriver<timer::TimerQueue<>> && !HasDriver<timer::HeapTimerQueue<>> &&
-              !HasDriver<timer::ContainerTimerQueue<>>);
+              !HasDriver<timer::DequeTimerQueue<>>);
 
 TYPED_TEST(Drivers, CallbackQuiescesAndSetsItself_NoDeadlock) {
   struct Again {

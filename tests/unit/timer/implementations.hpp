@@ -3,7 +3,6 @@
 #pragma once
 #include "freehold/timer/timer_queue.hpp"
 #include "freehold/timer/timer_wheel.hpp"
-#include "lab/timers/container_timer_queue.hpp"
 #include "lab/timers/deque_timer_queue.hpp"
 #include "lab/timers/heap_timer_queue.hpp"
 #include "tests/support/test.hpp"
@@ -17,7 +16,7 @@ inline constexpr timer::TimePoint kStart{std::chrono::hours(1000)};
 
 // Every structure, with one thread or with locks: the structures do not know which.
 using TimerTypes =
-    testing::Types<timer::ContainerTimerQueue<std::allocator<int>, timer::AnyThread>, timer::DequeTimerQueue<>,
+    testing::Types<timer::DequeTimerQueue<std::allocator<int>, timer::AnyThread>, timer::DequeTimerQueue<>,
                    timer::HeapTimerQueue<timer::AnyThread>, timer::TimerQueue<>, timer::TimerQueue<timer::AnyThread>,
                    timer::TimerWheel<timer::SingleThreaded, std::chrono::nanoseconds>,
                    timer::TimerWheel<timer::AnyThread, std::chrono::microseconds>>;

@@ -22,8 +22,8 @@ class Owned : public testing::Test {
   Owned() { timers_.advance(at(0)); }
   T timers_;
 };
-using OneThread = testing::Types<timer::ContainerTimerQueue<>, timer::DequeTimerQueue<>, timer::HeapTimerQueue<>,
-                                 timer::TimerQueue<>, timer::TimerWheel<>>;
+using OneThread =
+    testing::Types<timer::DequeTimerQueue<>, timer::HeapTimerQueue<>, timer::TimerQueue<>, timer::TimerWheel<>>;
 TYPED_TEST_SUITE(Owned, OneThread);
 
 TYPED_TEST(Owned, Captures_LiveAsLongAsTheTimer) {

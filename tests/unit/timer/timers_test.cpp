@@ -76,8 +76,6 @@ TEST(TimersLimited, NoRoom_NoneOrNoMemoryAndRoomComesBack) {
   expect_refusal_and_recovery(shared_wheel);
   timer::TimerQueue<> queue(100);
   expect_refusal_and_recovery(queue);
-  timer::HeapTimerQueue<> on_heap({.name = "limited", .limit_bytes = 128 * 1024});
-  expect_refusal_and_recovery(on_heap);
 }
 
 // The article's queue takes three blocks for a time of its own: whichever is refused, nothing is lost and nothing leaks.
