@@ -52,8 +52,8 @@ class LoopTimers {
   /// Returns: see SetResult.
   SetResult set(TimerId id, TimePoint time) {
     const SetResult result = timers_.set(id, time);
-    armed_ += result == SetResult::kArmed;
-    if (is_set(result) && time < wakes_at_ && !is_firing_) wake_at(time);
+    const bool is_first = result == SetResult::kArmed && armed_++ == 0;  // also at the end of time: the loop goes on
+    if (is_set(result) && (is_first || time < wakes_at_) && !is_firing_) wake_at(time);
     return result;
   }
   /// Arms a timer.

@@ -25,6 +25,11 @@ struct Asio {
     loop.restart();
     loop.run();
   }
+  bool is_alive() {
+    loop.restart();
+    loop.poll();
+    return !loop.stopped();
+  }
 };
 struct Uv {
   template <class T>
@@ -36,6 +41,7 @@ struct Uv {
     EXPECT_EQ(uv_loop_close(&loop), 0);
   }
   void run() { uv_run(&loop, UV_RUN_DEFAULT); }
+  bool is_alive() { return uv_run(&loop, UV_RUN_NOWAIT) != 0; }
 };
 
 template <class Case>
@@ -48,6 +54,20 @@ class LoopTimers : public testing::Test {
 using Cases = testing::Types<std::pair<Asio, timer::TimerWheel<>>, std::pair<Asio, timer::TimerQueue<>>,
                              std::pair<Uv, timer::TimerWheel<>>, std::pair<Uv, timer::TimerQueue<>>>;
 TYPED_TEST_SUITE(LoopTimers, Cases);
+
+TYPED_TEST(LoopTimers, TimerAtTheEndOfTime_TheLoopGoesOnWithoutACall) {
+  int calls = 0;
+  OwnedTimer timer(*this->timers_, [&] { ++calls; });
+  EXPECT_FALSE(this->loop_.is_alive());
+  for (const auto first : {timer::TimePoint::max(), timer::TimePoint::min()}) {
+    timer.every(first, std::chrono::hours::max());
+    EXPECT_TRUE(this->loop_.is_alive());
+    EXPECT_TRUE(this->loop_.is_alive());
+  }
+  EXPECT_EQ(calls, 1);
+  timer.cancel();
+  EXPECT_FALSE(this->loop_.is_alive());
+}
 
 TYPED_TEST(LoopTimers, ManyTimers_FireInTheLoopAndItEnds) {
   auto& timers = *this->timers_;
