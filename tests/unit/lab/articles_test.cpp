@@ -105,10 +105,30 @@ TEST(ArticlesFindings, AllEqual_WhatClaimsADifferenceRefuted) {
   const Findings findings = findings_of(results_with(Figures{}));
   for (const char* id :
        {"array-is-faster", "more-threads-gain-more", "thread-contends-more", "default-sinks", "pollution-slows-s2",
-        "atomics-cost-alone", "create", "set", "wheel-gains", "intrusive", "heap-contends"})
+        "producers-and-consumers", "pollution-slows-default", "tree-fragments-least", "lives-fragment", "atomics-cost-alone",
+        "create", "set", "wheel-gains", "intrusive", "heap-contends"})
     EXPECT_EQ(claim_of(findings, id).outcome, Outcome::kRefuted) << id;
-  for (const char* id : {"processor-not-faster", "no-more-than-cpus-8", "stable-counts", "s5-constant", "private-does-not"})
+  for (const char* id :
+       {"processor-not-faster", "no-more-than-cpus-8", "pool-for-each-thread", "uniprocessor-fast", "uniprocessor-array",
+        "uniprocessor-processor", "uniprocessor-contention", "s4-before-s5-in-queue", "s4-before-s5-in-queue-alone",
+        "bits-bottleneck", "stable-counts", "s5-constant", "private-does-not"})
     EXPECT_EQ(claim_of(findings, id).outcome, Outcome::kReproduced) << id;
+}
+
+TEST(ArticlesFindings, FiguresOfTheArticles_AsTheirTextGivesThem) {
+  const Findings findings = findings_of(results_with(as_in_the_articles()));
+  const Plot& figure5 = findings.plots.front();
+  EXPECT_EQ(figure5.x, (std::vector<std::uint32_t>{1, 2, 4, 8, 16, 32}));
+  EXPECT_NEAR(*figure5.lines[0].values[3], 0.55, 1e-9) << "one pool, in microseconds";
+  EXPECT_NEAR(*figure5.lines[1].article[2], 0.1, 1e-9) << "5 to 6 times as fast with 4";
+  ASSERT_EQ(findings.bars.size(), 3u);
+  const auto& long_life = findings.bars[1].bars;
+  ASSERT_EQ(long_life.size(), 12u);
+  EXPECT_TRUE(std::ranges::is_sorted(long_life, {}, [](const Bars::Bar& bar) { return bar.value->median; }));
+  EXPECT_TRUE(long_life.back().is_default);
+  EXPECT_EQ(long_life[2].label, "(F) S2, lock-free");
+  EXPECT_NEAR(long_life[2].value->median, 11e-9 * 8 * 200'000, 1e-9) << "seconds for all of them";
+  EXPECT_EQ(long_life[2].article, 1.158107);
 }
 
 constexpr std::array kArticle4{"six-threads",        "six-processes",   "document-time",     "no-more-workers",
