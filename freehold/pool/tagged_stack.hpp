@@ -56,7 +56,7 @@ class TaggedHead {
   static constexpr std::uint32_t kEmpty = ~std::uint32_t{0};
 
   // The slots first, first + 1, ... end - 1, in this order from the top. Not thread-safe.
-  void fill(const StackLinks<A>& links, std::size_t first, std::size_t end) noexcept {
+  void fill(const auto& links, std::size_t first, std::size_t end) noexcept {
     FREEHOLD_ASSERT(end < kEmpty);
     for (std::size_t i = first; i < end; ++i)
       links[i].store(i + 1 < end ? static_cast<std::uint32_t>(i + 1) : kEmpty, std::memory_order_relaxed);
@@ -73,7 +73,7 @@ class TaggedHead {
 
   // The newest slot, or kEmpty.
   template <class Contention>
-  [[nodiscard]] std::uint32_t pop(const StackLinks<A>& links, Contention& contention) noexcept {
+  [[nodiscard]] std::uint32_t pop(const auto& links, Contention& contention) noexcept {
     std::uint64_t seen = head_.load(O.pop_look);
     while (index_of(seen) != kEmpty) {
       // relaxed: may be stale; then the tag has changed and the compare-exchange fails.
@@ -85,7 +85,7 @@ class TaggedHead {
   }
 
   template <class Contention>
-  void push(const StackLinks<A>& links, std::uint32_t slot, Contention& contention) noexcept {
+  void push(const auto& links, std::uint32_t slot, Contention& contention) noexcept {
     std::uint64_t seen = head_.load(std::memory_order_relaxed);  // relaxed: the compare-exchange decides
     for (;;) {
       links[slot].store(index_of(seen), std::memory_order_relaxed);  // relaxed: published by the push

@@ -22,6 +22,17 @@ void add_unlocked(std::vector<Candidate>& all) {
                  run_plain<pool::UnlockedPool<S>>, [](std::uint32_t) { return S::kBookkeepingBytes; }});
 }
 
+// Article 1's array of pools, in its experiment alone: a thread finds the slots of one pool only.
+template <class Layout>
+Report run_array(const Job& job) {
+  using Array = pool::OwnStacks<Layout>;
+  if (job.counted) return run_crc_on<pool::CountedPool<Array>>(job, make_plain<pool::CountedPool<Array>>);
+  return run_crc_on<pool::NativePool<Array>>(job, make_plain<pool::NativePool<Array>>);
+}
+bool is_array(const Candidate& candidate) {
+  return candidate.run == run_array<pool::Padded> || candidate.run == run_array<pool::Packed>;
+}
+
 static_assert(kOurs == pool::Best::kName);
 
 void add_strategies(std::vector<Candidate>& all) {
@@ -36,6 +47,10 @@ void add_strategies(std::vector<Candidate>& all) {
 std::vector<Candidate> make_candidates() {
   std::vector<Candidate> all;
   add_strategies(all);
+  all.push_back({"array-of-pools", "article 1, Array_of_pools_t: its own layout; a thread pops and pushes by its index",
+                 Kind::kStrategy, true, run_array<pool::Padded>});
+  all.push_back({"array-of-pools-packed", "the same without alignment and padding: false sharing", Kind::kStrategy, true,
+                 run_array<pool::Packed>});
   all.push_back({"boost-pool", "Boost.Pool with a mutex", Kind::kLibrary, false, run_plain<BoostPool>});
   all.push_back({"pmr-synchronized", "std::pmr::synchronized_pool_resource", Kind::kLibrary, false,
                  run_plain<SynchronizedPoolResource>});
@@ -43,7 +58,9 @@ std::vector<Candidate> make_candidates() {
                  run_plain<pool::SingleThreadPool>, [](std::uint32_t) { return 8.0; }});
   add_unlocked<pool::Best>(all);
   add_unlocked<pool::LockedFlags>(all);
+  add_unlocked<pool::LockedBits32>(all);
   add_unlocked<pool::LockedBits>(all);
+  add_unlocked<pool::LockedBitmapTree32>(all);
   add_unlocked<pool::LockedBitmapTree>(all);
   all.push_back({"boost-pool-unlocked", "Boost.Pool, for one thread", Kind::kUnlocked, false, run_plain<UnlockedBoostPool>});
   all.push_back({"pmr-unsynchronized", "std::pmr::unsynchronized_pool_resource, for one thread", Kind::kUnlocked, false,
@@ -60,6 +77,7 @@ const std::vector<Candidate>& candidates() {
 }
 
 bool runs(const Candidate& candidate, const Row& row) {
+  if (is_array(candidate)) return row.test == Trial::kCrc;
   if (candidate.kind == Kind::kUnlocked) return row.threads == 1;
   // The baseline's slots do not travel between threads, and are no array that could be half used.
   if (candidate.kind == Kind::kBaseline) return row.test != Trial::kRing && row.context == Context::kFresh;

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <thread>
 
 #include "lab/pools/loops.hpp"
 
@@ -47,9 +48,10 @@ class CrcBuffer {
   std::uint32_t bytes_;
 };
 
-// Writes every buffer once. Returns whether the pool leaves the contents of free buffers alone.
+// Writes every buffer once that the calling thread finds. Returns whether the pool leaves the contents of free buffers
+// alone.
 template <class P>
-bool fill_all(P& pool, const Job& job, std::size_t slots) {
+bool fill_found(P& pool, const Job& job, std::size_t slots) {
   std::vector<void*> held;
   std::uint64_t random = 1;
   for (void* slot = nullptr; held.size() < slots && (slot = pool.acquire()) != nullptr;) {
@@ -64,6 +66,15 @@ bool fill_all(P& pool, const Job& job, std::size_t slots) {
     held.push_back(slot);
   }
   for (void* const slot : held) pool.release(slot);
+  return whole;
+}
+// Writes every buffer. Where a thread finds the buffers of one shard only, as many threads do it.
+template <class P>
+bool fill_all(P& pool, const Job& job, std::size_t slots) {
+  unsigned threads = 1;
+  if constexpr (requires { requires !P::kAsksNeighbours; }) threads = pool.shards();
+  bool whole = true;
+  for (; threads > 0; --threads) std::thread([&] { whole &= fill_found(pool, job, slots); }).join();
   return whole;
 }
 

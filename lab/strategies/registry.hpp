@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Every pool strategy, by one line. Write x.hpp in this folder with a pool and its descriptor, include it here and add its
-// descriptor: concept check, conformance, model exploration, order mutants, coherence golden, stress, bench row and the
-// listing of `freehold pools` follow by themselves.
+// Every pool strategy, by one line. Write x.hpp in freehold/strategies with a pool and its descriptor, include it here and
+// add its descriptor: concept check, conformance, model exploration, order mutants, coherence golden, stress, bench row and
+// the listing of `freehold pools` follow by themselves.
 //
 // A strategy is one header with a pool template and a struct that describes it:
 //
@@ -19,6 +19,7 @@
 //     static constexpr bool kBounded = false;              // acquire() goes on beyond PoolShape::slots
 //     static constexpr double kBookkeepingBytes = 4;       // a slot, at most, beside a constant for each pool and thread
 //     static constexpr bool kManySteps = true;             // models explore stale reads with fewer preemptions
+//     static constexpr bool kSpins = true;                 // threads spin for each other: the lock has a model, not the pool
 //     static constexpr std::array kUnobservable{Unobservable{1, "why"}};  // orders whose weakening no test can see
 #pragma once
 #include <concepts>
@@ -26,19 +27,7 @@
 #include <string_view>
 
 #include "freehold/pool/best_pool_core.hpp"
-#include "freehold/pool/concept.hpp"
-#include "freehold/pool/single_thread.hpp"  // in no list: it is for one thread
-#include "freehold/pool/tagged_stack.hpp"
-#include "lab/strategies/cpu_stacks.hpp"
-#include "lab/strategies/distributed.hpp"
-#include "lab/strategies/lock_free_bitmap_tree.hpp"
-#include "lab/strategies/lock_free_bits.hpp"
-#include "lab/strategies/lock_free_flags.hpp"
-#include "lab/strategies/locked_bitmap_tree.hpp"
-#include "lab/strategies/locked_bits.hpp"
-#include "lab/strategies/locked_flags.hpp"
-#include "lab/strategies/magazines.hpp"
-#include "lab/strategies/roaming_stacks.hpp"
+#include "freehold/pool_strategies.hpp"
 #include "lab/strategies/system_new.hpp"
 
 namespace freehold::pool {
@@ -75,21 +64,28 @@ struct StrategyList {
 };
 
 // Every strategy, in the order of the tables.
-using Strategies = StrategyList<Best,                //
-                                SystemNew,           //
-                                LockFreeFlags,       //
-                                LockedFlags,         //
-                                LockedBits,          //
-                                LockedBitmapTree,    //
-                                LockFreeBits,        //
-                                LockFreeBitmapTree,  //
-                                TaggedStack,         //
-                                StacksByThread,      //
-                                StacksByHash,        //
-                                StacksByCpu,         //
-                                RoamingStacksByCpu,  //
-                                CpuStacks,           //
-                                Magazines            //
+using Strategies = StrategyList<Best,                   //
+                                SystemNew,              //
+                                LockFreeFlags,          //
+                                LockedFlags,            //
+                                SpinLockedFlags,        //
+                                TicketLockedFlags,      //
+                                LockedBits32,           //
+                                LockedBits,             //
+                                LockedBitmapTree32,     //
+                                LockedBitmapTree,       //
+                                LockFreeBits,           //
+                                LockFreeBitmapTree,     //
+                                TaggedStack,            //
+                                StacksByThread,         //
+                                StacksByHash,           //
+                                StacksByCpu,            //
+                                RoamingStacksByThread,  //
+                                RoamingStacksByCpu,     //
+                                HazardStack,            //
+                                CpuStacks,              //
+                                ThreadStacks,           //
+                                Magazines               //
                                 >;
 
 // Calls `f.template operator()<S>()` for every strategy S of a list, in its order.

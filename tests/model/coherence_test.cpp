@@ -269,6 +269,13 @@ TEST(Coherence, Article1_RoundRobin_MorePoolsThanCoresDoNotHelp) {
 TEST(Coherence, Article1_CurrentProcessor_MorePoolsThanCoresDoNotHelp) {
   more_pools_than_cores_do_not_help<pool::StacksByCpu>();
 }
+// Its second factor: with a pool for each core, whose operations never meet, cores write to the same lines unless these are
+// padded.
+TEST(Coherence, Article1_Unpadded_FalselyShared) {
+  const Case own{"own", 1};
+  EXPECT_EQ(misses<pool::OwnStacks<pool::Padded>>(8, own), 0.0);
+  EXPECT_GE(misses<pool::OwnStacks<pool::Packed>>(8, own), 2.0) << "the heads' line, in acquire and in release";
+}
 // A hash lets threads meet while pools stay empty: there more pools do help.
 TEST(Coherence, Article1_Hash_MorePoolsThanCoresHelp) {
   const std::vector<double> own = by_pools<pool::StacksByHash>({"own", 1});

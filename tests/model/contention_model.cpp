@@ -16,9 +16,11 @@ namespace {
 using sim::SimAtomics;
 
 // The strategies in which threads can meet.
-using Contended = testing::Types<pool::LockFreeFlags, pool::LockedFlags, pool::LockedBits, pool::LockedBitmapTree,
+using Contended = testing::Types<pool::LockFreeFlags, pool::LockedFlags, pool::SpinLockedFlags, pool::TicketLockedFlags,
+                                 pool::LockedBits32, pool::LockedBits, pool::LockedBitmapTree32, pool::LockedBitmapTree,
                                  pool::LockFreeBits, pool::LockFreeBitmapTree, pool::TaggedStack, pool::StacksByThread,
-                                 pool::StacksByHash, pool::StacksByCpu, pool::RoamingStacksByCpu, pool::Magazines>;
+                                 pool::StacksByHash, pool::StacksByCpu, pool::RoamingStacksByThread,
+                                 pool::RoamingStacksByCpu, pool::HazardStack, pool::Magazines>;
 
 template <class S>
 class Contention_Model : public testing::Test {};

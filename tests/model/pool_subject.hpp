@@ -72,10 +72,12 @@ Subject subject() {
   return subject_of<typename S::template Pool<A>>(std::string(S::kName), S::kFindsLast, has_many_steps<S>());
 }
 
-// Whether anything of the pool goes through its Atomics: a pool around somebody else's code does not.
+// True if the scenarios explore the pool: something of it goes through its Atomics, and its threads do not spin for each
+// other.
 template <class S>
-inline constexpr bool kIsModelled =
-    !std::is_same_v<typename S::template Pool<sim::SimAtomics>, typename S::template Pool<sync::NativeAtomics>>;
+inline constexpr bool kIsModelled = !requires {
+  S::kSpins;
+} && !std::is_same_v<typename S::template Pool<sim::SimAtomics>, typename S::template Pool<sync::NativeAtomics>>;
 
 // ---- mutants of the orders
 

@@ -13,7 +13,8 @@ template <class S>
 class Pools_Model : public testing::Test {
  protected:
   void SetUp() override {
-    if (!kIsModelled<S>) GTEST_SKIP() << "nothing of it goes through the simulated machine";
+    if (!kIsModelled<S>)
+      GTEST_SKIP() << "nothing of it goes through the simulated machine, or its lock spins: pool_lock_model.cpp";
   }
 };
 TYPED_TEST_SUITE(Pools_Model, test::StrategyTypes, test::StrategyName);
@@ -79,6 +80,13 @@ TEST(Pools_Others, DistributedBits_EmptyShardFails_NoSlotTwiceNoneLost) {
   explore_other(
       subject_of<pool::Distributed<pool::LockFreeBits::Pool<sim::SimAtomics>, pool::ByCpu<sim::SimAtomics>, pool::Fail>>(
           "distributed-bits, fail", false));
+}
+// The article's array of pools: nothing is found but in the thread's own stack, here the CPU's. The layouts differ in
+// nothing else.
+TEST(Pools_Others, OwnStacks_EmptyStackFails_NoSlotTwiceNoneLost) {
+  explore_other(subject_of<pool::RoamingStacksPool<pool::ByCpu<sim::SimAtomics>, sync::IgnoreContention,
+                                                   pool::DistributedStackOrders{pool::TaggedStackOrders{}, {}}, pool::Fail,
+                                                   pool::Padded>>("own-stacks", false));
 }
 // Shards with a lock; and what is not found at home is found elsewhere.
 TEST(Pools_Others, DistributedLockedBits_NoSlotTwiceNoneLost) {

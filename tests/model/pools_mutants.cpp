@@ -112,6 +112,7 @@ struct NeverLocked : SimAtomics {
 TEST(Pools_Mutants, NeverLocked_Killed) {
   EXPECT_NE((killed_on<pool::LockedFlags, NeverLocked>("locked-flags without lock")), Failure::kNone);
   EXPECT_NE((killed_on<pool::LockedBitmapTree, NeverLocked>("locked-bitmap-tree without lock")), Failure::kNone);
+  EXPECT_NE((killed_on<pool::LockedBitmapTree32, NeverLocked>("locked-bitmap-tree-32 without locks")), Failure::kNone);
 }
 
 // A restartable sequence that does not restart.
@@ -163,6 +164,35 @@ struct NobodyLeaves : SimAtomics {
 TEST(Pools_Mutants, KeptByThreadsThatEnded_Killed) {
   EXPECT_NE((killed_on<pool::Best, NobodyLeaves>("best, kept by threads that ended")), Failure::kNone);
   EXPECT_NE((killed_on<pool::Magazines, NobodyLeaves>("magazines, kept by threads that ended")), Failure::kNone);
+}
+
+// Hazards that are not published: the slot at the top may come back while a thread has read the link below it (ABA).
+template <class T>
+class Unpublished : public sim::atomic<T> {
+ public:
+  using sim::atomic<T>::atomic;
+  // The pool writes hazards by exchange, and nothing else.
+  T exchange(T, std::memory_order order) noexcept { return sim::atomic<T>::load(order); }
+};
+// A slot that is pushed back although a thread is about to pop it.
+template <class T>
+class NeverParked : public sim::atomic<T> {
+ public:
+  using sim::atomic<T>::atomic;
+  bool compare_exchange_strong(T& expected, T desired, std::memory_order success, std::memory_order failure) noexcept {
+    constexpr T kParked = T{1} << 30;
+    if ((desired & kParked) != 0 && (expected & kParked) == 0) return false;
+    return sim::atomic<T>::compare_exchange_strong(expected, desired, success, failure);
+  }
+};
+template <template <class> class Odd>
+struct On32 : SimAtomics {
+  template <class T>
+  using atomic = std::conditional_t<std::is_same_v<T, std::uint32_t>, Odd<T>, sim::atomic<T>>;
+};
+TEST(Pools_Mutants, HazardsLeftOut_Killed) {
+  EXPECT_NE((killed_on<pool::HazardStack, On32<Unpublished>>("hazard-stack without hazards")), Failure::kNone);
+  EXPECT_NE((killed_on<pool::HazardStack, On32<NeverParked>>("hazard-stack, pushed back at once")), Failure::kNone);
 }
 
 // Shards that take back what is another's: a release to the wrong home.

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "freehold/pool/tagged_stack.hpp"
-#include "lab/strategies/free_words.hpp"
-#include "lab/strategies/lock_free_flags.hpp"
-#include "lab/strategies/shortage.hpp"
+#include "freehold/strategies/free_words.hpp"
+#include "freehold/strategies/lock_free_flags.hpp"
+#include "freehold/strategies/shortage.hpp"
 #include "sim/explore.hpp"
 #include "sim/sim_atomics.hpp"
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Distributed pools: where slots come from and go back to, what happens when a shard is empty, and the spreads.
-#include "lab/strategies/distributed.hpp"
+#include "freehold/strategies/distributed.hpp"
 
 #include <new>
 
-#include "lab/strategies/cpu_stacks.hpp"
-#include "lab/strategies/locked_flags.hpp"
-#include "lab/strategies/roaming_stacks.hpp"
+#include "freehold/strategies/array_of_pools.hpp"
+#include "freehold/strategies/cpu_stacks.hpp"
+#include "freehold/strategies/locked_flags.hpp"
+#include "freehold/strategies/roaming_stacks.hpp"
 #include "tests/support/strategies.hpp"
 #include "tests/support/test.hpp"
 #include "tests/unit/hooked_atomics.hpp"
@@ -124,6 +125,50 @@ TEST(RoamingStacks, ReleasedBehindTheSweep_IsFoundInEveryStack) {
     HookedAtomics::hook = nullptr;
     EXPECT_EQ(found, std::vector{slots[1]}) << there;
   }
+}
+
+// ---- the article's array of pools
+
+struct Buffer {
+  int contents = 7;
+};
+template <class Layout>
+class ArrayOfPools : public testing::Test {};
+using Layouts = testing::Types<pool::Padded, pool::Packed>;
+TYPED_TEST_SUITE(ArrayOfPools, Layouts);
+
+TYPED_TEST(ArrayOfPools, PoppedByIndex_TheThreadsOwnAndNullWhenItIsEmpty) {
+  pool::ArrayOfPools<Buffer, 3, 32, TypeParam> array;
+  for (std::size_t turn = 0; turn < 64; ++turn) EXPECT_EQ(array.get_pool_index(), turn % 32);
+  std::set<Buffer*> all;
+  for (std::size_t index = 0; index < 32; ++index) {
+    for (int i = 0; i < 3; ++i) all.insert(array.pop(index));
+    EXPECT_EQ(array.pop(index), nullptr) << "the others have some";
+  }
+  EXPECT_EQ(all.size(), 96u);
+  EXPECT_EQ(all.count(nullptr), 0u);
+  for (Buffer* entry : all) EXPECT_EQ(std::exchange(entry->contents, 8), 7);
+  Buffer* const moved = *all.begin();
+  array.push(moved, 31);  // to the thread's own, wherever it came from
+  EXPECT_EQ(array.pop(0), nullptr);
+  EXPECT_EQ(array.pop(31), moved);
+  EXPECT_EQ(moved->contents, 8) << "entries live on";
+}
+TYPED_TEST(ArrayOfPools, PoppedByCpu_GoesHome) {
+  const OnOneCpu here;
+  pool::ArrayOfPools<Buffer, 3, 2, TypeParam> array;
+  Buffer* const entry = array.pop();
+  ASSERT_NE(entry, nullptr);
+  while (array.pop(0) != nullptr || array.pop(1) != nullptr) {
+  }
+  array.push(entry);
+  EXPECT_EQ(array.pop(), entry);
+}
+TEST(ArrayOfPoolsLayout, Padded_EntriesOnLinesOfTheirOwn) {
+  pool::ArrayOfPools<Buffer, 2, 1> padded;
+  pool::ArrayOfPools<Buffer, 2, 1, pool::Packed> packed;
+  EXPECT_EQ(std::abs(padded.pop(0) - padded.pop(0)) * sizeof(Buffer), 64u);
+  EXPECT_EQ(std::abs(packed.pop(0) - packed.pop(0)), 1);
 }
 
 // ---- spreads

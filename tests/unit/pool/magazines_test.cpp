@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Magazines and what threads keep: more pools than a thread's table has entries, pools that end before their threads and
 // threads that end before their pools, both at once, and uses that come after a thread's end has begun.
-#include "lab/strategies/magazines.hpp"
+#include "freehold/strategies/magazines.hpp"
 #include "tests/support/strategies.hpp"
 #include "tests/support/test.hpp"
 

@@ -20,10 +20,10 @@
 
 #include "freehold/pool/memory.hpp"
 #include "freehold/slots/summary_tree.hpp"
-#include "lab/strategies/cursors.hpp"
-#include "lab/strategies/free_words.hpp"
-#include "lab/strategies/shortage.hpp"
-#include "lab/strategies/slot_set_pool.hpp"
+#include "freehold/strategies/cursors.hpp"
+#include "freehold/strategies/free_words.hpp"
+#include "freehold/strategies/shortage.hpp"
+#include "freehold/strategies/slot_set_pool.hpp"
 
 namespace freehold::pool {
 
@@ -68,6 +68,20 @@ class FreeSlotTree {
   void put_some(Taken slots) noexcept {
     if (words_.put_all(slots.word, slots.bits)) tree_.set(static_cast<std::uint32_t>(slots.word));
     shortage_.released();
+  }
+
+  // Gives back slot `number` and those that next() returns until kNone, those of one word that follow each other together.
+  template <class Next>
+  void put_run(std::size_t number, Next&& next) noexcept {
+    Taken run{number >> 6, base::bit(number & 63)};
+    while ((number = next()) != kNone) {
+      if (number >> 6 != run.word) {
+        put_some(run);
+        run = {number >> 6, 0};
+      }
+      run.bits |= base::bit(number & 63);
+    }
+    put_some(run);
   }
 
   // The invariant between the words and the tree; call at rest.
@@ -117,6 +131,7 @@ class FreeSlotTree {
   Shortage<A, O.shortage> shortage_;
 };
 
+/// A hierarchy of bits without a lock: any free slot is found in nearly constant time.
 struct LockFreeBitmapTree {
   static constexpr std::string_view kName = "lock-free-bitmap-tree";
   static constexpr std::string_view kSource = "article 2, S5, without its lock";

@@ -15,8 +15,8 @@
 
 #include "freehold/pool/memory.hpp"
 #include "freehold/pool/tagged_stack.hpp"
-#include "lab/strategies/shortage.hpp"
-#include "lab/strategies/slot_set_pool.hpp"
+#include "freehold/strategies/shortage.hpp"
+#include "freehold/strategies/slot_set_pool.hpp"
 
 namespace freehold::pool {
 
@@ -100,6 +100,7 @@ class LockFreeFlagSet {
   Shortage<A, O.shortage> shortage_;
 };
 
+/// A flag for each slot and a cursor that goes round, without a lock: S2 of article 2.
 struct LockFreeFlags {
   static constexpr std::string_view kName = "lock-free-flags";
   static constexpr std::string_view kSource = "article 2, S2";

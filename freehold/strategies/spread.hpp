@@ -14,7 +14,8 @@
 
 namespace freehold::pool {
 
-// A choice among shards: `S::shard(n)` is 0 ... n - 1, for the calling thread, now.
+/// A choice among shards: `S::shard(n)` is 0 ... n - 1, for the calling thread, now.
+/// @tparam S  the spread
 template <class S>
 concept Spread = requires(unsigned shards) {
   typename S::Atomics;
@@ -24,20 +25,26 @@ concept Spread = requires(unsigned shards) {
 // Remainder of numbers that are mostly smaller than the divisor.
 [[nodiscard]] constexpr unsigned wrap(unsigned n, unsigned shards) noexcept { return n < shards ? n : n % shards; }
 
-// Threads in the order in which they appear, round robin: as even as the threads are equally busy.
-// Cost: a thread-local load.
+/// Spreads threads in the order in which they appear, round robin: as even as the threads are equally busy.
+/// Cost: a thread-local load.
+/// @tparam A  the machine's atomics
 template <sync::Atomics A>
 struct ByThread {
+  /// The machine's atomics.
   using Atomics = A;
+  /// Returns: one of `shards`.
   [[nodiscard]] static unsigned shard(unsigned shards) noexcept { return wrap(A::thread_number(), shards); }
 };
 
-// The system's id of the thread, hashed multiplicatively (Knuth; the factor is 2^32 by the golden ratio): needs no number
-// of its own for a thread, but several may meet in one shard while another stays empty. Cost: a thread-local load, two
-// multiplications.
+/// Spreads by the system's id of the thread, hashed multiplicatively (Knuth; the factor is 2^32 by the golden ratio): a
+/// thread needs no number, but several may meet in one shard while another stays empty. Cost: a thread-local load, two
+/// multiplications.
+/// @tparam A  the machine's atomics
 template <sync::Atomics A>
 struct ByHash {
+  /// The machine's atomics.
   using Atomics = A;
+  /// Returns: one of `shards`.
   [[nodiscard]] static unsigned shard(unsigned shards) noexcept {
     constexpr std::uint32_t kGolden = 2654435769;
     return static_cast<unsigned>(std::uint64_t{A::thread_id() * kGolden} * shards >> 32);
@@ -55,11 +62,14 @@ struct CurrentCpu<sync::NativeAtomics> {
   [[nodiscard]] static unsigned number() noexcept { return os::current_cpu(); }
 };
 
-// The current CPU: two threads meet in a shard only if one was preempted or migrated within an operation.
-// Cost: three loads.
+/// Spreads by the current CPU: two threads meet in a shard only if one was preempted or migrated within an operation.
+/// Cost: three loads.
+/// @tparam A  the machine's atomics
 template <sync::Atomics A>
 struct ByCpu {
+  /// The machine's atomics.
   using Atomics = A;
+  /// Returns: one of `shards`.
   [[nodiscard]] static unsigned shard(unsigned shards) noexcept { return wrap(CurrentCpu<A>::number(), shards); }
 };
 

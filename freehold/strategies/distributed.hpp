@@ -23,19 +23,19 @@
 #include "freehold/pool/memory.hpp"
 #include "freehold/pool/slots.hpp"
 #include "freehold/pool/tagged_stack.hpp"
-#include "lab/strategies/shortage.hpp"
-#include "lab/strategies/spread.hpp"
+#include "freehold/strategies/shortage.hpp"
+#include "freehold/strategies/spread.hpp"
 
 namespace freehold::pool {
 
-// An acquire that finds its shard empty returns null, though other shards may have slots.
+/// An acquire that finds its shard empty returns null, though other shards may have slots.
 struct Fail {
-  // Whether acquire looks at the other shards.
+  /// Says whether acquire looks at the other shards.
   static constexpr bool kAsksNeighbours = false;
 };
-// An acquire that finds its shard empty looks at the others in turn.
+/// An acquire that finds its shard empty looks at the others in turn.
 struct TakeFromNeighbour {
-  // Whether acquire looks at the other shards.
+  /// Says whether acquire looks at the other shards.
   static constexpr bool kAsksNeighbours = true;
 };
 
@@ -45,14 +45,19 @@ struct TakeFromNeighbour {
   return static_cast<unsigned>(std::min<std::size_t>(shape.shards != 0 ? shape.shards : cpus, shape.slots));
 }
 
-// Several pools as one: acquire turns to the shard that the spread names, release to the slot's home shard.
-// Threads: any.
+/// Several pools as one: acquire turns to the shard that the spread names, release to the slot's home shard.
+/// Threads: any. Cost: the shard's, and the spread's.
+/// @tparam P           the pool that each shard is
+/// @tparam S           the spread: ByThread, ByHash, ByCpu
+/// @tparam WhenEmpty   what an acquire does whose shard is empty: Fail, TakeFromNeighbour
+/// @tparam Contention  what is counted
+/// @tparam O           memory orders; for tests
 template <SlotPool P, Spread S, class WhenEmpty = TakeFromNeighbour, class Contention = sync::IgnoreContention,
           ShortageOrders O = ShortageOrders{}>
 class Distributed {
  public:
-  // A pool of `shape.slots` slots in `shape.shards` shards (0: one for each usable CPU).
-  // Errors: std::bad_alloc.
+  /// Makes a pool of `shape`, its slots in as many shards as it says (0: one for each usable CPU).
+  /// Errors: std::bad_alloc.
   explicit Distributed(const PoolShape& shape)
       : count_(shards_of(shape)),
         part_shift_(shift_of(shape, count_)),
@@ -69,7 +74,7 @@ class Distributed {
     }
   }
 
-  // A free slot; null: WhenEmpty says when.
+  /// Hands out a free slot; null: WhenEmpty says when.
   [[nodiscard]] void* acquire() noexcept {
     contention_.operated();
     const unsigned home = S::shard(count_);
@@ -80,16 +85,19 @@ class Distributed {
     return shortage_.search(static_cast<void*>(nullptr), [&] { return take_from(home); });
   }
 
+  /// Takes back `slot`, which acquire() gave to any thread.
   void release(void* slot) noexcept {
     contention_.operated();
     shards_[home_of(slot)].release(slot);
     if constexpr (WhenEmpty::kAsksNeighbours) shortage_.released();
   }
 
+  /// Returns: how many slots there are.
   [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
+  /// Returns: how many shards there are.
   [[nodiscard]] unsigned shards() const noexcept { return count_; }
 
-  // The shards' retries and waits; operations as the callers see them, not the shards that a search asked.
+  /// Returns: the shards' retries and waits; operations as the callers see them, not the shards that a search asked.
   [[nodiscard]] sync::Contention contention() const noexcept {
     sync::Contention sum;
     for (unsigned i = 0; i < count_; ++i) sum += shards_[i].contention();
@@ -173,14 +181,17 @@ struct DistributedStacks {
   using Pool = Distributed<TaggedStackPool<A, Contention, O.stack>, SpreadOf<A>, TakeFromNeighbour, Contention, O.shortage>;
 };
 
+/// Lock-free stacks, one for each few threads, round robin; a slot returns to its own.
 struct StacksByThread : DistributedStacks<ByThread> {
   static constexpr std::string_view kName = "stacks-by-thread";
   static constexpr std::string_view kSource = "article 1, Array_of_pools_t, round robin";
 };
+/// Lock-free stacks, chosen by a hash of the thread's id; a slot returns to its own.
 struct StacksByHash : DistributedStacks<ByHash> {
   static constexpr std::string_view kName = "stacks-by-hash";
   static constexpr std::string_view kSource = "article 1, Array_of_pools_t, hash of the thread id";
 };
+/// Lock-free stacks, one for each CPU; a slot returns to its own.
 struct StacksByCpu : DistributedStacks<ByCpu> {
   static constexpr std::string_view kName = "stacks-by-cpu";
   static constexpr std::string_view kSource = "article 1, Array_of_pools_t, current processor";

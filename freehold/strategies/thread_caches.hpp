@@ -19,10 +19,10 @@
 #include <new>
 #include <utility>
 
+#include "freehold/strategies/pool_lock.hpp"
 #include "freehold/sync/atomics.hpp"
 #include "freehold/sync/lock.hpp"
 #include "freehold/sync/policies.hpp"
-#include "lab/strategies/pool_lock.hpp"
 
 namespace freehold::pool {
 
@@ -154,11 +154,10 @@ class ThreadCaches {
     Owned* older = nullptr;                          // in the list of all
     typename A::template var<Owned*> next{nullptr};  // in the list of idle ones
   };
-  using Guard = typename PoolLock<A, O>::template Guard<sync::IgnoreContention>;
 
   [[nodiscard]] Owned* idle_or_new() noexcept {
     sync::IgnoreContention ignore;
-    const Guard guard(lock_, ignore);
+    const PoolGuard guard(lock_, ignore);
     if (Owned* const cache = idle_.load(); cache != nullptr) {
       idle_.store(cache->next.load());
       return cache;
@@ -174,7 +173,7 @@ class ThreadCaches {
     auto* const owned = static_cast<Owned*>(cache);
     self.pool_.drain(*owned);
     sync::IgnoreContention ignore;
-    const Guard guard(self.lock_, ignore);
+    const PoolGuard guard(self.lock_, ignore);
     owned->next.store(self.idle_.load());
     self.idle_.store(owned);
   }

@@ -23,8 +23,8 @@
 #include "freehold/pool/concept.hpp"
 #include "freehold/pool/memory.hpp"
 #include "freehold/pool/slots.hpp"
-#include "lab/strategies/lock_free_bitmap_tree.hpp"
-#include "lab/strategies/roaming_stacks.hpp"
+#include "freehold/strategies/lock_free_bitmap_tree.hpp"
+#include "freehold/strategies/roaming_stacks.hpp"
 
 namespace freehold::pool {
 
@@ -155,20 +155,12 @@ class CpuStacksPool {
     return mine;
   }
 
-  // Gives back the slot `number` and up to `more` from the current CPU's stack, those of one word together.
+  // Gives back the slot `number` and up to `more` from the current CPU's stack.
   [[gnu::noinline]] void drain(std::size_t number, unsigned more) noexcept {
-    typename Tree::Taken run{number >> 6, base::bit(number & 63)};
-    for (; more > 0; --more) {
-      void* const slot = cached_->stacks.pop();
-      if (slot == nullptr) break;
-      const std::size_t next = slots_.number(slot);
-      if (next >> 6 != run.word) {
-        cached_->below.put_some(run);
-        run = {next >> 6, 0};
-      }
-      run.bits |= base::bit(next & 63);
-    }
-    cached_->below.put_some(run);
+    cached_->below.put_run(number, [&] {
+      void* const slot = more-- > 0 ? cached_->stacks.pop() : nullptr;
+      return slot == nullptr ? Slots::kNone : slots_.number(slot);
+    });
   }
 
   // Nobody writes after construction.
@@ -179,6 +171,7 @@ class CpuStacksPool {
   alignas(base::kCacheLine) [[no_unique_address]] Contention contention_;
 };
 
+/// A small stack for each CPU by restartable sequences. It does not find the slots of other CPUs.
 struct CpuStacks {
   static constexpr std::string_view kName = "cpu-stacks";
   static constexpr std::string_view kSource = "restartable sequences";

@@ -23,9 +23,9 @@
 #include "freehold/pool/concept.hpp"
 #include "freehold/pool/memory.hpp"
 #include "freehold/pool/slots.hpp"
-#include "lab/strategies/home.hpp"
-#include "lab/strategies/pool_lock.hpp"
-#include "lab/strategies/thread_caches.hpp"
+#include "freehold/strategies/home.hpp"
+#include "freehold/strategies/pool_lock.hpp"
+#include "freehold/strategies/thread_caches.hpp"
 
 namespace freehold::pool {
 
@@ -54,7 +54,7 @@ class Magazine {
   typename A::template var<unsigned> count_;
   typename A::template var<void*> rounds_[kMaxRounds];
 };
-static_assert(sizeof(Magazine<sync::NativeAtomics>) == 512);
+static_assert(sizeof(Magazine<sync::NativeAtomics>) == 64 * sizeof(void*));
 
 template <sync::Atomics A, class Contention, PoolLockOrders O>
 class MagazinesPool {
@@ -112,14 +112,13 @@ class MagazinesPool {
   };
   using Caches = ThreadCaches<A, MagazinesPool, Cache, O>;
   friend Caches;
-  using Guard = typename PoolLock<A, O>::template Guard<Contention>;
   using List = typename A::template var<Magazine<A>*>;
 
   // The loaded magazine is empty, or there is none.
   [[gnu::noinline]] void* acquire_slow(Cache* cache) noexcept {
     void* slot = nullptr;
     if (cache == nullptr) {
-      Guard guard(lock_, contention_);
+      const PoolGuard guard(lock_, contention_);
       slot = take_one();
     } else {
       if (cache->loaded.load()->count() == 0) swap(*cache);
@@ -132,7 +131,7 @@ class MagazinesPool {
   // The loaded magazine is full, or there is none.
   [[gnu::noinline]] void release_slow(Cache* cache, void* slot) noexcept {
     if (cache == nullptr) {
-      Guard guard(lock_, contention_);
+      const PoolGuard guard(lock_, contention_);
       return put_one(slot);
     }
     if (cache->loaded.load()->count() == rounds_) swap(*cache);
@@ -141,7 +140,7 @@ class MagazinesPool {
   }
 
   void drain(Cache& cache) noexcept {
-    Guard guard(lock_, contention_);
+    const PoolGuard guard(lock_, contention_);
     for (Magazine<A>* magazine : {cache.loaded.load(), cache.previous.load()})
       while (magazine->count() != 0) put_one(magazine->pop());
   }
@@ -167,7 +166,7 @@ class MagazinesPool {
 
   // Trades the empty loaded magazine for one with slots, if there is any.
   void load_full(Cache& cache) noexcept {
-    Guard guard(lock_, contention_);
+    const PoolGuard guard(lock_, contention_);
     Magazine<A>* const empty = cache.loaded.load();
     if (Magazine<A>* const full = take_from(full_); full != nullptr) {
       put_into(empty_, empty);
@@ -179,7 +178,7 @@ class MagazinesPool {
   }
   // Trades the full loaded magazine for an empty one.
   void load_empty(Cache& cache) noexcept {
-    Guard guard(lock_, contention_);
+    const PoolGuard guard(lock_, contention_);
     put_into(full_, cache.loaded.load());
     cache.loaded.store(take_from(empty_));
   }
@@ -217,6 +216,7 @@ class MagazinesPool {
   alignas(base::kCacheLine) Caches caches_{*this};
 };
 
+/// Two small stacks for each thread, which it trades with a depot. It does not find the slots of other threads.
 struct Magazines {
   static constexpr std::string_view kName = "magazines";
   static constexpr std::string_view kSource = "Bonwick and Adams 2001";

@@ -10,10 +10,10 @@
 #pragma once
 #include <cstddef>
 
-#include "lab/strategies/cursors.hpp"
-#include "lab/strategies/free_words.hpp"
-#include "lab/strategies/shortage.hpp"
-#include "lab/strategies/slot_set_pool.hpp"
+#include "freehold/strategies/cursors.hpp"
+#include "freehold/strategies/free_words.hpp"
+#include "freehold/strategies/shortage.hpp"
+#include "freehold/strategies/slot_set_pool.hpp"
 
 namespace freehold::pool {
 
@@ -49,6 +49,7 @@ class LockFreeBitSet {
   Shortage<A, O.shortage> shortage_;
 };
 
+/// A bit for each slot, without a lock; threads work in different words.
 struct LockFreeBits {
   static constexpr std::string_view kName = "lock-free-bits";
   static constexpr std::string_view kSource = "article 2, S4, without its lock";
