@@ -44,8 +44,8 @@ class DirectBlocks {
     metadata_.attach(pages);
   }
 
-  // A block of `bytes` (a multiple of the page size) at a multiple of `alignment`. `zero`: whether it should read as zero;
-  // then, whether it does.
+  // A block of `bytes` (a multiple of the page size) at a multiple of `alignment`. Sets `zero` to whether it is known to
+  // read as zero.
   [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment, bool& zero, std::uint64_t now) noexcept;
   // False, and nothing done: `block` is not one of ours.
   [[nodiscard]] bool free(const void* block, std::uint64_t now) noexcept;
@@ -165,9 +165,9 @@ class DirectBlocks {
   [[nodiscard]] Memory take_kept(std::size_t bytes, std::size_t least) noexcept;
   [[nodiscard]] Memory take_piece(std::size_t most, unsigned most_joints) noexcept;
   [[nodiscard]] bool may_join() noexcept;
-  [[nodiscard]] Memory reuse(std::size_t bytes, bool& zero, std::uint64_t now) noexcept;
-  [[nodiscard]] Memory grow(const Memory& kept, std::size_t bytes, bool zero) noexcept;
-  [[nodiscard]] Memory join(Memory first, std::size_t bytes, bool zero, std::uint64_t now) noexcept;
+  [[nodiscard]] Memory reuse(std::size_t bytes, std::uint64_t now) noexcept;
+  [[nodiscard]] Memory grow(const Memory& kept, std::size_t bytes) noexcept;
+  [[nodiscard]] Memory join(Memory first, std::size_t bytes, std::uint64_t now) noexcept;
   [[nodiscard]] Memory take_oldest(std::uint64_t before) noexcept {
     const sync::Guard guard(lock_);
     return take_oldest_locked(before);

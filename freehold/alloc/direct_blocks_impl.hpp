@@ -135,39 +135,35 @@ bool DirectBlocks<A, Config, Pages>::may_join() noexcept {
 
 // Memory of at least `bytes` out of what is kept; none if that is too little, or the system refuses.
 template <sync::Atomics A, class Config, os::PageSource Pages>
-typename DirectBlocks<A, Config, Pages>::Memory DirectBlocks<A, Config, Pages>::reuse(std::size_t bytes, bool& zero,
+typename DirectBlocks<A, Config, Pages>::Memory DirectBlocks<A, Config, Pages>::reuse(std::size_t bytes,
                                                                                       std::uint64_t now) noexcept {
   // Mappings shorter than a chunk stay whole and about as long as they are, so that blocks end where others ended. Of longer
   // ones the pages that are used again are worth more than those that are touched for the first time.
   const Memory m = take_kept(bytes, is_small(bytes) ? bytes - bytes / 4 : 0);
-  if (m.bytes >= bytes) {
-    zero = false;
-    return m;
-  }
+  if (m.bytes >= bytes) return m;
   if (m.bytes != 0 && !is_small(bytes) && (m.joint_count != 0 || keeps_some()) && may_join() &&
       !pages_->is_locked(reinterpret_cast<void*>(m.at)))  // where the system would make the whole target resident first
-    return join(m, bytes, zero, now);
+    return join(m, bytes, now);
   regret_if_soon(bytes - m.bytes, now);
-  return m.bytes == 0 ? m : grow(m, bytes, zero);
+  return m.bytes == 0 ? m : grow(m, bytes);
 }
 
 // `kept`, with new pages behind it. None: the system refuses.
 template <sync::Atomics A, class Config, os::PageSource Pages>
-typename DirectBlocks<A, Config, Pages>::Memory DirectBlocks<A, Config, Pages>::grow(const Memory& kept, std::size_t bytes,
-                                                                                     bool zero) noexcept {
+typename DirectBlocks<A, Config, Pages>::Memory DirectBlocks<A, Config, Pages>::grow(const Memory& kept,
+                                                                                     std::size_t bytes) noexcept {
   void* const grown = kept.joint_count != 0 ? nullptr : pages_->remap(reinterpret_cast<void*>(kept.at), kept.bytes, bytes);
   if (grown == nullptr) {
     end(kept.at, kept.bytes);
     return {};
   }
-  if (zero) std::memset(grown, 0, kept.bytes);  // here: the caller would write the new pages, too
   return {reinterpret_cast<std::uintptr_t>(grown), bytes};
 }
 
 // The pages of `first` and of other kept mappings side by side, and new ones behind them. None: the system refuses.
 template <sync::Atomics A, class Config, os::PageSource Pages>
 typename DirectBlocks<A, Config, Pages>::Memory DirectBlocks<A, Config, Pages>::join(Memory first, std::size_t bytes,
-                                                                                     bool zero, std::uint64_t now) noexcept {
+                                                                                     std::uint64_t now) noexcept {
   void* const to = pages_->map(bytes);
   if (to == nullptr) {
     end(first.at, first.bytes);
@@ -197,7 +193,6 @@ typename DirectBlocks<A, Config, Pages>::Memory DirectBlocks<A, Config, Pages>::
       from = take_piece(bytes - have, kMaxJoints - 1 - joined.joint_count);
   }
   regret_if_soon(bytes - have, now);
-  if (zero) std::memset(to, 0, have);
   return joined;
 }
 
@@ -329,8 +324,9 @@ void* DirectBlocks<A, Config, Pages>::allocate(std::size_t bytes, std::size_t al
   if (bytes + extra < bytes) return nullptr;
   Record* const record = new_record();
   if (record == nullptr) return nullptr;
+  zero = false;
   if (extra == 0)
-    if (const Memory m = reuse(bytes, zero, now); m.bytes != 0) return insert(record, {nullptr, m, bytes});
+    if (const Memory m = reuse(bytes, now); m.bytes != 0) return insert(record, {nullptr, m, bytes});
   zero = true;
   void* mapping = pages_->map(bytes + extra);
   if (mapping == nullptr && drop_kept(~std::uint64_t{0}) != 0) mapping = pages_->map(bytes + extra);

@@ -65,7 +65,8 @@ namespace {
   return cache.slow.load(std::memory_order_relaxed)->allocate(cache, c, bytes, alignment);
 }
 
-// `zero` and `room` as in LargeBlocks::allocate_large().
+// `zero` and `room` as in LargeBlocks::allocate_large(). Amid another thread's fork the block is a new mapping, and `zero`
+// stays as it is.
 [[nodiscard]] void* allocate_run(std::size_t bytes, std::size_t alignment, bool& zero, std::size_t room = 0) noexcept {
   NativeCache* const cache = own_cache();  // for its mark, which no other thread writes; and it starts the engine
   if (g_start.load(std::memory_order_acquire) != Start::kReady) return out_of_memory();
@@ -196,15 +197,55 @@ void* allocate(std::size_t bytes) noexcept { return allocate_inline(bytes); }
 
 void deallocate(void* block) noexcept { deallocate_inline(block); }
 
+namespace {
+
+constexpr std::size_t kPage = os::kSmallestPageBytes;
+
+[[nodiscard]] bool is_zero(const char* page) noexcept { return *page == 0 && std::memcmp(page, page + 1, kPage - 1) == 0; }
+
+// Whether a program has written to more than a few of some pages: to two of four that lie as far apart as multiples of the
+// golden ratio do. One alone may be a page that is looked at by chance.
+[[nodiscard]] bool is_much_written(const char* first, std::size_t bytes) noexcept {
+  constexpr std::uint32_t kLooks = 4, kEnough = 2, kGoldenRatio = 0x9e37'79b9;  // of 2^32
+  unsigned written = 0;
+  for (std::uint32_t i = 1; i <= kLooks && written < kEnough; ++i)
+    written += is_zero(first + (std::uint64_t{i * kGoldenRatio} * (bytes / kPage) >> 32) * kPage) ? 0 : 1;
+  return written == kEnough;
+}
+
+}  // namespace
+
+// Pages that are given back come again when they are written, each by a fault; cleared ones stay. On a virtual machine of
+// 2026 a fault takes 1 us, clearing a page 0.09 us in 1 MiB and 0.17 us in 16 MiB, giving it back 0.08 us: for a program
+// that writes to an eighth of a block's pages both take the same time, in 1 MiB as in 32. A look at a page that is not
+// there takes as long as a fault.
+void clear(void* block, std::size_t bytes) noexcept {
+  auto* const begin = static_cast<char*>(block);
+  if (bytes > NativeConfig::kMostRunBytes) {
+    const base::KeepErrno keep;
+    const auto address = reinterpret_cast<std::uintptr_t>(begin);
+    const std::size_t before = base::align_up(address, NativeConfig::kPageBytes) - address;
+    const std::size_t pages = base::align_down(bytes - before, NativeConfig::kPageBytes);
+    char* const first = begin + before;
+    if (!is_much_written(first, pages) && os::Pages::purge(first, pages)) {
+      std::memset(begin, 0, before);
+      std::memset(first + pages, 0, bytes - before - pages);
+      return;
+    }
+  }
+  std::memset(begin, 0, bytes);
+}
+
 void* allocate_zeroed(std::size_t bytes) noexcept {
   if (bytes <= Classes::kMaxBytes) {
     void* slot = allocate_inline(bytes);
     return slot == nullptr ? nullptr : std::memset(slot, 0, bytes);
   }
   if (is_unusual()) return allocate_unusual({bytes, 0, Family::kMalloc}, true);
-  bool zero = true;
-  void* block = allocate_run(bytes, 1, zero);
-  return block == nullptr || zero ? block : std::memset(block, 0, bytes);
+  bool zero = true;  // as it stays where another thread forks
+  void* const block = allocate_run(bytes, 1, zero);
+  if (block != nullptr && !zero) clear(block, base::align_up(bytes, NativeConfig::kPageBytes));
+  return block;
 }
 
 void* allocate_aligned(std::size_t alignment, std::size_t bytes) noexcept {
@@ -260,8 +301,6 @@ void resize_sample(void* block, std::size_t bytes) noexcept {
 // Pages that read as zero on both sides are left alone: those that nobody wrote stay without memory. `to_is_zero`: all of
 // `to` does, and is not looked at, since that costs a fault for each page.
 void copy_pages(char* to, const char* from, std::size_t bytes, bool to_is_zero) noexcept {
-  constexpr std::size_t kPage = os::kSmallestPageBytes;
-  const auto is_zero = [](const char* p) { return *p == 0 && std::memcmp(p, p + 1, kPage - 1) == 0; };
   bool some_zero = false;
   for (; bytes >= kPage; bytes -= kPage, to += kPage, from += kPage) {
     if (!is_zero(from)) {

@@ -16,6 +16,9 @@ namespace freehold::alloc {
 [[nodiscard]] void* allocate(std::size_t bytes) noexcept;
 // The same, zeroed; pages known to be zero are not written.
 [[nodiscard]] void* allocate_zeroed(std::size_t bytes) noexcept;
+// Makes memory of a block that the caller has, all or a part of it, read as zero: the pages of a large one of which little
+// was written are given back.
+void clear(void* block, std::size_t bytes) noexcept;
 // The same, aligned to `alignment`, a power of two of any size up to a quarter of the arena.
 [[nodiscard]] void* allocate_aligned(std::size_t alignment, std::size_t bytes) noexcept;
 // Grows or shrinks a block, in place where possible; null acts as allocate. On failure the block is untouched.

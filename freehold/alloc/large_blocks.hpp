@@ -31,8 +31,8 @@ class LargeBlocks {
                         Relief<A, Config, Pages, Clock>& relief) noexcept
       : arena_(arena), direct_(direct), blocks_(blocks), kept_(kept), relief_(relief) {}
 
-  // `zero`: whether the block should read as zero; then, whether it does. `room`: bytes behind the block, if they are to be
-  // had, into which it can grow.
+  // Sets `zero` to whether the block is known to read as zero. `room`: bytes behind the block, if they are to be had, into
+  // which it can grow.
   [[nodiscard]] void* allocate_large(Cache* cache, std::size_t bytes, std::size_t alignment, bool& zero,
                                      std::size_t room = 0) noexcept {
     if (bytes > PTRDIFF_MAX) return nullptr;

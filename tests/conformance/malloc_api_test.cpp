@@ -119,6 +119,18 @@ TEST(Calloc, MemoryUsedBefore_ReadsAsZero) {
   }
 }
 
+// Of a block of which little was written the pages are given back, of others they are cleared.
+TEST(Calloc, LargeBlockWrittenHereAndThere_ReadsAsZero) {
+  for (const std::size_t n : {kMiB + 1, 3 * kMiB - 1, 5 * kMiB + 4096, 17 * kMiB + 9})
+    for (const std::size_t step : {n - 1, n / 3, kMiB / 7, std::size_t{4096}})
+      for (int round = 0; round < 3; ++round) {
+        auto* const p = static_cast<char*>(CApi::allocate_zeroed(n));
+        ASSERT_TRUE(all_zero(p, n)) << n << " " << step;
+        for (std::size_t at = 0; at < n; at += step) p[at] = 1;
+        CApi::deallocate(p);
+      }
+}
+
 TEST(Calloc, LargeBlockAfterRealloc_ReadsAsZero) {
   // A run that was grown, shrunk and freed: its tail may be known to be zero, its head is not.
   for (std::size_t n = 64 * kKiB; n <= 64 * kMiB; n *= 4) {

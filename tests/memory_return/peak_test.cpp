@@ -21,6 +21,15 @@ TEST(Peak, LargeBlocksReplaced_PagesThatAreThereServeFirst) {
   EXPECT_LE(figure_of(outcome, "peak_mib"), 195);
 }
 
+// glibc: 5 MiB. Where all blocks are cleared: 44.
+TEST(Peak, ZeroedBlocks_PagesThatNobodyWroteAreNotTouched) {
+  EXPECT_LE(figure_of(run_and_print({"peak_zeroed_blocks", "8", "1"}), "peak_mib"), 8);
+}
+// 733 pages. Where they are given back: 22,000 faults.
+TEST(Peak, ZeroedBlockWrittenWhole_KeepsItsPages) {
+  EXPECT_LE(figure_of(run_and_print({"peak_zeroed_blocks", "1", "100"}), "faults"), 2'000);
+}
+
 class UnderHugePages : public ::testing::TestWithParam<const char*> {};
 TEST_P(UnderHugePages, BlocksOf34000Bytes_HoldAnEighthMore) {
   Command command = case_of({"peak_blocks_of_34000_bytes"});

@@ -33,7 +33,8 @@ void* freehold_rust_allocate_zeroed(std::size_t bytes, std::size_t alignment) no
   if (alignment <= kAlignment) [[likely]]
     return alloc::allocate_zeroed(bytes);
   void* const block = alloc::allocate_aligned(alignment, bytes);
-  return block == nullptr ? nullptr : std::memset(block, 0, bytes);
+  if (block != nullptr) alloc::clear(block, bytes);
+  return block;
 }
 
 // What Rust says about the block is looked at where that is free, and in checked mode.

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Peak of what is resident while sizes change over the same small amount of live memory.
+#include <utility>
+
 #include "tests/memory_return/scenarios/probe.hpp"
 
 namespace freehold::test {
@@ -46,6 +48,32 @@ SCENARIO(peak_large_blocks_replaced) {
   figure("faults", static_cast<double>(usage.ru_minflt));
   figure("peak_mib", peak_mib());
   for (unsigned char* const block : blocks) CApi::deallocate(block);
+}
+
+// calloc of `blocks` blocks of 3 MB, 6 MB and so on, of which the program writes `written` pages of a hundred, again and
+// again.
+SCENARIO(peak_zeroed_blocks) {
+  constexpr std::size_t kMost = 8, kStep = 3'000'000, kRounds = 30;
+  const std::size_t blocks = std::stoul(word(arguments, 0)), written = std::stoul(word(arguments, 1));
+  std::array<unsigned char*, kMost> all{};
+  require(blocks <= kMost, "too many");
+  for (std::size_t round = 0; round < kRounds; ++round) {
+    for (std::size_t k = 0; k < blocks; ++k) {
+      const std::size_t bytes = (k + 1) * kStep;
+      all[k] = static_cast<unsigned char*>(CApi::allocate_zeroed(bytes));
+      require(all[k] != nullptr, "no memory");
+      for (std::size_t page = 0; page < bytes / 4096; ++page)
+        if (page % 100 < written) {
+          require(all[k][page * 4096] == 0, "not zero");
+          all[k][page * 4096] = 1;
+        }
+    }
+    for (unsigned char*& block : all) CApi::deallocate(std::exchange(block, nullptr));
+  }
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  figure("faults", static_cast<double>(usage.ru_minflt));
+  figure("peak_mib", peak_mib());
 }
 
 // A size at a time: fills up to 64 MiB live, then frees nine tenths at random. Sizes rise by a quarter from 64 bytes to 30

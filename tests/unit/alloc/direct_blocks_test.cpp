@@ -67,65 +67,59 @@ TEST(DirectBlocks, Kept_ShorterThanAChunk_StaysWhole) {
   EXPECT_TRUE(blocks.check());
 }
 
-TEST(DirectBlocks, Kept_ShorterOne_GrowsAndReadsAsZeroIfAsked) {
-  for (const bool zeroed : {false, true}) {
-    TestBlocks blocks;
-    void* const in_use = blocks.allocate(64 * kMiB);  // so that much may be kept
-    void* const kept = blocks.allocate(10 * kPage);
-    std::memset(kept, 7, 10 * kPage);
-    blocks.free(kept);
-    const auto maps = blocks.pages.calls(FakePages::kMap);
-    bool zero = zeroed;
-    auto* const block = static_cast<unsigned char*>(blocks->allocate(kMiB + 40 * kPage, 1, zero, blocks.now));
-    EXPECT_EQ(blocks.pages.calls(FakePages::kMap), maps);
-    EXPECT_EQ(zero, zeroed);
-    EXPECT_EQ(all_zero(block, 10 * kPage), zeroed);
-    EXPECT_TRUE(all_zero(block + 10 * kPage, kMiB + 30 * kPage));
-    EXPECT_EQ(blocks->live_bytes(), 65 * kMiB + 40 * kPage);
-    EXPECT_TRUE(blocks.check());
-    blocks.pages.fail(1, 1, FakePages::kRemap);
-    blocks.free(block);
-    bool fresh = zeroed;
-    void* const other = blocks->allocate(2 * kMiB, 1, fresh, blocks.now);
-    EXPECT_NE(other, nullptr) << "the system refuses to make it longer";
-    EXPECT_TRUE(fresh);
-    EXPECT_FALSE(blocks->keeps_some());
-    blocks.free(in_use);
-    EXPECT_TRUE(blocks.check());
-  }
+TEST(DirectBlocks, Kept_ShorterOne_Grows) {
+  TestBlocks blocks;
+  void* const in_use = blocks.allocate(64 * kMiB);  // so that much may be kept
+  void* const kept = blocks.allocate(10 * kPage);
+  std::memset(kept, 7, 10 * kPage);
+  blocks.free(kept);
+  const auto maps = blocks.pages.calls(FakePages::kMap);
+  bool zero = true;
+  auto* const block = static_cast<unsigned char*>(blocks->allocate(kMiB + 40 * kPage, 1, zero, blocks.now));
+  EXPECT_EQ(blocks.pages.calls(FakePages::kMap), maps);
+  EXPECT_FALSE(zero);
+  EXPECT_TRUE(all_zero(block + 10 * kPage, kMiB + 30 * kPage));
+  EXPECT_EQ(blocks->live_bytes(), 65 * kMiB + 40 * kPage);
+  EXPECT_TRUE(blocks.check());
+  blocks.pages.fail(1, 1, FakePages::kRemap);
+  blocks.free(block);
+  void* const other = blocks->allocate(2 * kMiB, 1, zero, blocks.now);
+  EXPECT_NE(other, nullptr) << "the system refuses to make it longer";
+  EXPECT_TRUE(zero);
+  EXPECT_FALSE(blocks->keeps_some());
+  blocks.free(in_use);
+  EXPECT_TRUE(blocks.check());
 }
 
 TEST(DirectBlocks, Kept_SeveralShorterOnes_AreJoined) {
-  for (const bool zeroed : {false, true}) {
-    TestBlocks blocks;
-    void* const in_use = blocks.allocate(128 * kMiB);  // so that much may be kept
-    void* short_ones[3];
-    for (std::size_t i = 0; i < 3; ++i) std::memset(short_ones[i] = blocks.allocate((i + 1) * kMiB), 7, (i + 1) * kMiB);
-    for (void* block : short_ones) blocks.free(block);
-    blocks.pages.heal();
-    bool zero = zeroed;
-    auto* const joined = static_cast<unsigned char*>(blocks->allocate(5 * kMiB + kMiB / 2, 1, zero, blocks.now));
-    ASSERT_NE(joined, nullptr);
-    EXPECT_EQ(zero, zeroed);
-    EXPECT_EQ(std::count(joined, joined + 5 * kMiB + kMiB / 2, zeroed ? 0 : 7), std::ptrdiff_t{5 * kMiB + kMiB / 2});
-    EXPECT_EQ(blocks->kept_bytes(), kMiB / 2) << "all came out of them";
-    EXPECT_TRUE(blocks.check());
-    EXPECT_EQ(blocks->resize(joined, 4 * kMiB), joined);
-    EXPECT_TRUE(blocks.check());
-    const auto moves = blocks.pages.calls(FakePages::kMoveOnto);
-    blocks.free(joined);
-    EXPECT_EQ(blocks.allocate(4 * kMiB), joined) << "as one";
-    EXPECT_EQ(blocks.pages.calls(FakePages::kMoveOnto), moves);
-    joined[4 * kMiB - 1] = 9;
-    auto* const longer = static_cast<unsigned char*>(blocks->resize(joined, 5 * kMiB));
-    ASSERT_NE(longer, nullptr);
-    EXPECT_EQ(longer[4 * kMiB - 1], 9);
-    EXPECT_TRUE(all_zero(longer + 4 * kMiB, kMiB));
-    EXPECT_TRUE(blocks.check());
-    blocks.free(longer);
-    blocks.free(in_use);
-    EXPECT_TRUE(blocks.check());
-  }
+  TestBlocks blocks;
+  void* const in_use = blocks.allocate(128 * kMiB);  // so that much may be kept
+  void* short_ones[3];
+  for (std::size_t i = 0; i < 3; ++i) std::memset(short_ones[i] = blocks.allocate((i + 1) * kMiB), 7, (i + 1) * kMiB);
+  for (void* block : short_ones) blocks.free(block);
+  blocks.pages.heal();
+  bool zero = true;
+  auto* const joined = static_cast<unsigned char*>(blocks->allocate(5 * kMiB + kMiB / 2, 1, zero, blocks.now));
+  ASSERT_NE(joined, nullptr);
+  EXPECT_FALSE(zero);
+  EXPECT_EQ(std::count(joined, joined + 5 * kMiB + kMiB / 2, 7), std::ptrdiff_t{5 * kMiB + kMiB / 2});
+  EXPECT_EQ(blocks->kept_bytes(), kMiB / 2) << "all came out of them";
+  EXPECT_TRUE(blocks.check());
+  EXPECT_EQ(blocks->resize(joined, 4 * kMiB), joined);
+  EXPECT_TRUE(blocks.check());
+  const auto moves = blocks.pages.calls(FakePages::kMoveOnto);
+  blocks.free(joined);
+  EXPECT_EQ(blocks.allocate(4 * kMiB), joined) << "as one";
+  EXPECT_EQ(blocks.pages.calls(FakePages::kMoveOnto), moves);
+  joined[4 * kMiB - 1] = 9;
+  auto* const longer = static_cast<unsigned char*>(blocks->resize(joined, 5 * kMiB));
+  ASSERT_NE(longer, nullptr);
+  EXPECT_EQ(longer[4 * kMiB - 1], 9);
+  EXPECT_TRUE(all_zero(longer + 4 * kMiB, kMiB));
+  EXPECT_TRUE(blocks.check());
+  blocks.free(longer);
+  blocks.free(in_use);
+  EXPECT_TRUE(blocks.check());
 }
 
 // Each is a mapping of the system's, which allows a process some 65,530.
