@@ -39,6 +39,8 @@ void Core<A, Config, Pages, Clock>::stats(Stats& out) noexcept {
   out.free_dirty_bytes =
       arena_.free_dirty_bytes() + static_cast<std::uint64_t>(kept_spans) * ArenaType::kSpanBytes + direct_.kept_bytes();
   out.direct_bytes = direct_.live_bytes();
+  out.direct_blocks = direct_.count();
+  out.kept_bytes = direct_.kept_bytes();
   // What is lent of the common budget, give or take a thread that is just borrowing.
   out.cached_limit_bytes = registry_.threads() * Config::kThreadBytes + arrays_.common() - arrays_.left();
   out.metadata_bytes = registry_.metadata().mapped_bytes() + direct_.metadata_bytes() + arena_.metadata_bytes();

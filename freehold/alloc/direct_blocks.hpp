@@ -75,6 +75,10 @@ class DirectBlocks {
   // Whether there are so many mappings shorter than a chunk that there should be no more.
   [[nodiscard]] bool has_most_small() const noexcept { return small_.load(std::memory_order_relaxed) >= kMaxSmall; }
   [[nodiscard]] bool keeps_some() const noexcept { return kept_count_.load(std::memory_order_relaxed) != 0; }
+  [[nodiscard]] std::size_t count() noexcept {
+    const sync::Guard guard(lock_);
+    return count_;
+  }
   [[nodiscard]] std::uint64_t live_bytes() const noexcept { return live_bytes_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::uint64_t kept_bytes() const noexcept { return kept_bytes_.load(std::memory_order_relaxed); }
   // See Budget::for_each_live_figure().

@@ -51,6 +51,9 @@ struct Stats {
   char cache_mode[16];   // "thread" or "cpu"
   char huge_pages[16];   // "off", "auto" or "on"
   ClassStats classes[kMaxStatsClasses];
+  // For glibc's reports alone.
+  std::uint64_t direct_blocks;  // of direct_bytes
+  std::uint64_t kept_bytes;     // of free_dirty_bytes: mappings outside the arena
 };
 
 }  // namespace freehold::alloc

@@ -57,6 +57,7 @@ FREEHOLD_EXPORT struct mallinfo2 mallinfo2(void) noexcept {
   struct mallinfo2 m{};
   m.arena = s.small_span_bytes + s.run_bytes + s.free_dirty_bytes;
   m.ordblks = t.free_slots;
+  m.hblks = s.direct_blocks;
   m.hblkhd = s.direct_bytes;
   m.uordblks = s.small_span_bytes - t.free_slot_bytes + s.run_bytes;
   m.fordblks = t.free_slot_bytes + s.free_dirty_bytes;
@@ -70,6 +71,7 @@ FREEHOLD_EXPORT struct mallinfo mallinfo(void) noexcept {
   struct mallinfo m{};
   m.arena = static_cast<int>(wide.arena);
   m.ordblks = static_cast<int>(wide.ordblks);
+  m.hblks = static_cast<int>(wide.hblks);
   m.hblkhd = static_cast<int>(wide.hblkhd);
   m.uordblks = static_cast<int>(wide.uordblks);
   m.fordblks = static_cast<int>(wide.fordblks);
@@ -108,23 +110,45 @@ FREEHOLD_EXPORT void malloc_stats(void) noexcept {
           s.direct_bytes / kKiB, s.purged_bytes / kKiB, s.threads);
 }
 
+// glibc's document, with one heap for the arena, and what only Freehold has in an element of its own. Free memory that is no
+// slot counts as a piece for each span. The greatest size is a bound: what was mapped for the arena so far.
 FREEHOLD_EXPORT int malloc_info(int options, FILE* stream) noexcept {
   if (options != 0) return EINVAL;  // as glibc: returned, not set
+  constexpr uint64_t kSpanBytes = 64 * kKiB;
   const NotCancelled whole;
   alloc::Stats s;
   alloc::stats(s);
-  fprintf(stream, "<malloc version=\"freehold-%" PRIu32 "\">\n<sizes>\n", s.version);
-  for (uint32_t c = 0; c < s.class_count; ++c) {
-    const alloc::ClassStats& k = s.classes[c];
-    if (k.spans != 0)
-      fprintf(stream, "<class slot=\"%" PRIu64 "\" spans=\"%" PRIu64 "\" slots=\"%" PRIu64 "\" free=\"%" PRIu64 "\"/>\n",
+  const Totals t = totals_of(s);
+  fputs("<malloc version=\"1\">\n<heap nr=\"0\">\n<sizes>\n", stream);
+  for (uint32_t c = 0; c < s.class_count; ++c)
+    if (const alloc::ClassStats& k = s.classes[c]; k.free_slots != 0)
+      fprintf(stream, "  <size from=\"%" PRIu64 "\" to=\"%" PRIu64 "\" total=\"%" PRIu64 "\" count=\"%" PRIu64 "\"/>\n",
+              c == 0 ? 1 : s.classes[c - 1].slot_bytes + 1, k.slot_bytes, k.free_slots * k.slot_bytes, k.free_slots);
+  fputs("</sizes>\n", stream);
+  const auto write_totals = [&](const char* mapped) {
+    const uint64_t current = s.small_span_bytes + s.run_bytes + s.free_dirty_bytes, most = s.committed_bytes + s.kept_bytes;
+    fprintf(stream,
+            "<total type=\"fast\" count=\"0\" size=\"0\"/>\n<total type=\"rest\" count=\"%" PRIu64 "\" size=\"%" PRIu64
+            "\"/>\n%s<system type=\"current\" size=\"%" PRIu64 "\"/>\n<system type=\"max\" size=\"%" PRIu64
+            "\"/>\n<aspace type=\"total\" size=\"%" PRIu64 "\"/>\n<aspace type=\"mprotect\" size=\"%" PRIu64 "\"/>\n",
+            t.free_slots + (s.free_dirty_bytes + kSpanBytes - 1) / kSpanBytes, t.free_slot_bytes + s.free_dirty_bytes,
+            mapped, current, most, most, most);
+  };
+  write_totals("");
+  fprintf(stream, "</heap>\n<freehold version=\"%" PRIu32 "\">\n", s.version);
+  for (uint32_t c = 0; c < s.class_count; ++c)
+    if (const alloc::ClassStats& k = s.classes[c]; k.spans != 0)
+      fprintf(stream, "  <class slot=\"%" PRIu64 "\" spans=\"%" PRIu64 "\" slots=\"%" PRIu64 "\" free=\"%" PRIu64 "\"/>\n",
               k.slot_bytes, k.spans, k.slots, k.free_slots);
-  }
   fprintf(stream,
-          "</sizes>\n<runs size=\"%" PRIu64 "\"/>\n<retained size=\"%" PRIu64 "\"/>\n<mapped size=\"%" PRIu64
-          "\"/>\n<system type=\"committed\" size=\"%" PRIu64 "\"/>\n<system type=\"reserved\" size=\"%" PRIu64
-          "\"/>\n</malloc>\n",
-          s.run_bytes, s.free_dirty_bytes, s.direct_bytes, s.committed_bytes, s.reserved_bytes);
+          "  <runs size=\"%" PRIu64 "\"/>\n  <retained size=\"%" PRIu64 "\"/>\n  <reserved size=\"%" PRIu64
+          "\"/>\n</freehold>\n",
+          s.run_bytes, s.free_dirty_bytes, s.reserved_bytes);
+  char mapped[96];
+  snprintf(mapped, sizeof mapped, "<total type=\"mmap\" count=\"%" PRIu64 "\" size=\"%" PRIu64 "\"/>\n", s.direct_blocks,
+           s.direct_bytes);
+  write_totals(mapped);
+  fputs("</malloc>\n", stream);
   return 0;
 }
 

@@ -135,6 +135,49 @@ TEST(MallocStats, ThreadThatForbidsCancellation_StaysSo) {
   std::fclose(nowhere);
 }
 
+// The elements of malloc_info(3), whose totals programs read at the end; one of large live blocks, one of freed small ones.
+TEST(MallocInfo, Document_HasTheElementsOfGlibcsWithRightFigures) {
+  constexpr std::size_t kLarge = 6, kLargeBytes = 8 * kMiB, kSmall = 1 << 18, kSmallBytes = 64;
+  const auto document = [] {
+    char* text = nullptr;
+    std::size_t size = 0;
+    std::FILE* const stream = ::open_memstream(&text, &size);
+    EXPECT_EQ(opaque(&malloc_info)(0, stream), 0);
+    std::fclose(stream);
+    std::string copy(text, size);
+    CApi::deallocate(text);
+    return copy;
+  };
+  const auto figure = [](const std::string& text, const std::string& element, const std::string& attribute) {
+    const std::size_t at = text.rfind("<" + element), key = text.find(attribute + "=\"", at);
+    EXPECT_TRUE(at != std::string::npos && key < text.find('>', at)) << element << ' ' << attribute;
+    return key == std::string::npos ? 0 : std::stoull(text.substr(key + attribute.size() + 2));
+  };
+  std::vector<void*> large(kLarge), small(kSmall);
+  const std::string before = document();
+  const std::size_t blocks_before = opaque(&mallinfo2)().hblks;
+  for (void*& p : large) std::memset(p = CApi::allocate(kLargeBytes), 1, kLargeBytes);
+  for (void*& p : small) p = CApi::allocate(kSmallBytes);
+  for (std::size_t i = 0; i < kSmall; i += 4) CApi::deallocate(std::exchange(small[i], nullptr));
+  const std::string during = document();
+  const auto grown = [&](const char* element, const char* attribute) {
+    return figure(during, element, attribute) - figure(before, element, attribute);
+  };
+  EXPECT_EQ(grown("total type=\"mmap\"", "count"), kLarge);
+  EXPECT_EQ(grown("total type=\"mmap\"", "size"), kLarge * kLargeBytes);
+  EXPECT_EQ(opaque(&mallinfo2)().hblks - blocks_before, kLarge);
+  EXPECT_GE(figure(during, "total type=\"rest\"", "size"), kSmall / 4 * kSmallBytes / 2);
+  EXPECT_GE(figure(during, "total type=\"rest\"", "count"), kSmall / 8);
+  EXPECT_EQ(figure(during, "total type=\"fast\"", "size"), 0U);
+  EXPECT_GE(figure(during, "system type=\"current\"", "size"), kSmall * kSmallBytes);
+  EXPECT_GE(figure(during, "system type=\"max\"", "size"), figure(during, "system type=\"current\"", "size"));
+  EXPECT_GE(figure(during, "aspace type=\"total\"", "size"), figure(during, "system type=\"current\"", "size"));
+  for (const char* element : {"<heap nr=\"0\">", "<sizes>", "<size from=", "</sizes>", "</heap>"})
+    EXPECT_NE(during.find(element), std::string::npos) << element;
+  for (void* p : large) CApi::deallocate(p);
+  for (void* p : small) CApi::deallocate(p);
+}
+
 TEST(MallocInfo, UnknownOptions_EinvalIsReturnedAndNotSet) {
   std::FILE* const file = std::tmpfile();
   ASSERT_NE(file, nullptr);
