@@ -63,6 +63,10 @@ struct RawBlocks {
 
 constinit RawBlocks g_raw;
 constinit check::CheckedBlocks<sync::NativeAtomics, RawBlocks> g_blocks;
+// Held while guarded blocks are freed or looked at, by a thread inside the gate.
+constinit sync::Mutex<sync::NativeAtomics> g_guarded_lock;
+// The last that was allocated, and not looked at since; null: none. Changed under the lock; relaxed: outside a hint.
+constinit std::atomic<const void*> g_last_guarded{nullptr};
 
 [[nodiscard]] std::uint64_t random_word() noexcept {
   std::uint64_t random = 0;
@@ -72,13 +76,22 @@ constinit check::CheckedBlocks<sync::NativeAtomics, RawBlocks> g_blocks;
   return check::mix(static_cast<std::uint64_t>(now.tv_nsec) ^ reinterpret_cast<std::uintptr_t>(&random));
 }
 
+// Returns how many blocks are damaged.
+[[nodiscard]] std::size_t look_at_all() noexcept {
+  const sync::Guard guard(g_guarded_lock);
+  return g_blocks.check_all() + check::look_at_all_guarded();
+}
+
 void check_at_exit() noexcept {
-  if (os::kernel::getpid() != g_process ||
-      !comes_true_soon([] { return g_blocks.locks_are_free() && g_core.registry().is_free(); }))
-    return;
+  const auto locks_are_free = [] {
+    if (!g_guarded_lock.try_lock()) return false;
+    g_guarded_lock.unlock();
+    return g_blocks.locks_are_free() && g_core.registry().is_free();
+  };
+  if (os::kernel::getpid() != g_process || !comes_true_soon(locks_are_free)) return;
   const Inside inside(nullptr);
   if (!inside) return;
-  (void)g_blocks.check_all();
+  (void)look_at_all();
   if (!g_options.check.leaks) return;
   check::RuntimeBlocks runtime(g_pages);
   g_blocks.for_each_live([&](const check::Contents& contents, const void* block) { runtime.add(contents, block); },
@@ -131,20 +144,42 @@ void engine::finish_start_of_checks() noexcept {
 }
 
 void engine::checks_after_fork_in_child() noexcept {
-  if (is_checked()) g_blocks.after_fork_in_child();
+  if (!is_checked()) return;
+  g_guarded_lock.reset();
+  g_blocks.after_fork_in_child();
 }
 
 bool is_checked() noexcept { return g_mode.load(std::memory_order_acquire) == Mode::kChecked; }
 
 namespace {
 
+void look_at_last_guarded() noexcept {
+  if (g_last_guarded.load(std::memory_order_relaxed) == nullptr) return;
+  (void)run_inside([] {
+    const sync::Guard guard(g_guarded_lock);
+    const void* const last = g_last_guarded.exchange(nullptr, std::memory_order_relaxed);
+    if (last != nullptr && g_options.check.abort) (void)check::look_at_guarded(last);
+  });
+}
+
+// A guarded block, if it is sampled; null: it is not. One of no bytes is inaccessible where it is not guarded.
+[[nodiscard]] void* allocate_guarded(const check::Request& request, bool zeroed) noexcept {
+  if (request.bytes == 0 || !check::is_guard_due(1)) return nullptr;
+  (void)run_inside([] { g_blocks.look_at_last(); });
+  void* const block = check::allocate_guarded(request.bytes, std::max(request.alignment, kAlignment), request);
+  if (block == nullptr) return nullptr;
+  if (zeroed || g_options.check.contents >= 0) std::memset(block, zeroed ? 0 : g_options.check.contents, request.bytes);
+  (void)run_inside([&] {
+    const sync::Guard guard(g_guarded_lock);
+    g_last_guarded.store(block, std::memory_order_relaxed);
+  });
+  return block;
+}
+
 [[nodiscard]] void* allocate_checked(const check::Request& request, bool zeroed) noexcept {
   finish_start();
-  if (check::is_guard_due(1))
-    if (void* const block =
-            check::allocate_guarded(std::max<std::size_t>(request.bytes, 1), std::max<std::size_t>(request.alignment, 16));
-        block != nullptr)
-      return zeroed ? std::memset(block, 0, request.bytes) : block;
+  look_at_last_guarded();
+  if (void* const block = allocate_guarded(request, zeroed); block != nullptr) return block;
   const std::uint32_t stack = check::keeps_call_stacks() ? check::note_call_stack() : check::kBeforeStacks;
   void* block = nullptr;
   if (!run_inside([&] { block = g_blocks.allocate(request, zeroed, stack); }))
@@ -176,8 +211,26 @@ void deallocate_as(void* block, const Claim& claim) noexcept {
   c.is_slot() ? deallocate_slot(c, block) : deallocate_slow(block);
 }
 
+namespace {
+
+// Returns whether the block was freed; false after a report of what the claim says.
+[[nodiscard]] bool free_guarded(void* block, const Claim& claim) noexcept {
+  const sync::Guard guard(g_guarded_lock);
+  if (const check::Request request = check::guarded_request(block);
+      request.bytes != 0 && !g_blocks.admit_elsewhere(block, request, claim))
+    return false;
+  check::free_guarded(block);
+  return true;
+}
+
+}  // namespace
+
 bool deallocate_looked_at(void* block, const Claim& claim) noexcept {
-  if (check::is_guarded(block)) return check::free_guarded(block), true;
+  if (check::is_guarded(block)) {
+    bool freed = true;
+    (void)run_inside([&] { freed = free_guarded(block, claim); });
+    return freed;
+  }
   if (block == nullptr || g_fork_blocks.free(g_pages, block)) return true;
   const std::uint32_t stack = check::note_call_stack();
   bool freed = true;  // also where a fork of this very thread does not let it be: the block is left to itself
@@ -208,7 +261,7 @@ std::size_t engine::checked_usable_size(const void* block) noexcept {
 
 std::size_t check_all() noexcept {
   std::size_t damaged = 0;
-  if (is_checked()) (void)run_inside([&] { damaged = g_blocks.check_all(); });
+  if (is_checked()) (void)run_inside([&] { damaged = look_at_all(); });
   return damaged;
 }
 

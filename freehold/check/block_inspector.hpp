@@ -80,9 +80,12 @@ class BlockInspector {
     if (found.state == State::kDamaged) return refuse(HeapError::kWriteBefore, found);
     if (found.pointer != found.block()) return refuse(HeapError::kInteriorPointer, found);
     if (found.state == State::kFreed) return refuse(HeapError::kDoubleFree, found);
+    return admit_claim(found, claim) && is_sound(found);
+  }
+  [[nodiscard]] bool admit_claim(const Found& found, const Claim& claim) noexcept {
+    using base::HeapError;
     if (!is_of_family(claim, found.contents.family)) return refuse(HeapError::kOtherFamily, found, &claim);
-    if (settings_.sizes && !fits(claim, found.contents)) return refuse(HeapError::kWrongSize, found, &claim);
-    return is_sound(found);
+    return !settings_.sizes || fits(claim, found.contents) || refuse(HeapError::kWrongSize, found, &claim);
   }
   [[nodiscard]] bool is_of_family(const Claim& claim, Family family) const noexcept {
     return !settings_.family || claim.family == family || claim.family == Family::kAny || family == Family::kAny;

@@ -94,6 +94,18 @@ class CheckedBlocks {
     return true;
   }
 
+  // Whether a live block of another kind may be freed by the claim, `request` being what was asked for; reports why not.
+  [[nodiscard]] bool admit_elsewhere(void* block, const Request& request, const Claim& claim) noexcept {
+    return inspector_.admit_claim(
+        {block, {block, request.bytes, true}, State::kLive, {request.bytes, request.alignment, request.family}}, claim);
+  }
+  // What the next allocation would do: for one that is served by another kind of block.
+  void look_at_last() noexcept {
+    Shard& shard = own_shard();
+    const sync::Guard guard(shard.lock);
+    look_at_last(shard);
+  }
+
   // Another block with the content of the old one, as far as both reach, unless it is to be as large as it is; null: no
   // memory, the old one stays.
   [[nodiscard]] void* reallocate(void* block, std::size_t bytes, std::uint32_t stack) noexcept {

@@ -74,7 +74,7 @@ class GuardSlots {
     struct TraceWords {
       Word thread, depth, addresses[Trace::kDepth];
     };
-    Word start, bytes;
+    Word start, bytes, note;
     TraceWords allocated, freed;
   };
 
@@ -116,10 +116,11 @@ class GuardSlots {
   }
 
   // A block that ends at the end of its page, as far as the alignment lets it, or begins at the beginning. `capture` is
-  // called with a Trace to fill in once there is a slot. Null: `bytes` or `alignment` is more than a page, all slots are in
-  // use, or the system refuses.
+  // called with a Trace to fill in once there is a slot. `note`: what note_of() returns. Null: `bytes` or `alignment` is
+  // more than a page, all slots are in use, or the system refuses.
   template <class Capture>
-  [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment, bool at_end, Capture capture) noexcept {
+  [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment, bool at_end, Capture capture,
+                               std::uintptr_t note = 0) noexcept {
     if (bytes > page_bytes_ || alignment > page_bytes_) return nullptr;
     std::uint64_t former = 0;
     const unsigned i = claim_oldest(former);
@@ -135,6 +136,7 @@ class GuardSlots {
     A::fence(Orders::kBeforeWrites);
     put(record.start, reinterpret_cast<std::uintptr_t>(page + offset));
     put(record.bytes, bytes);
+    put(record.note, note);
     Trace trace;
     capture(trace);
     put(record.allocated, trace);
@@ -184,6 +186,27 @@ class GuardSlots {
     unsigned i = 0;
     if (!slot_of(block, i) || phase(states_[i].load(Orders::kLook)) != kLive) return 0;
     return get(records_[i].start) == reinterpret_cast<std::uintptr_t>(block) ? get(records_[i].bytes) : 0;
+  }
+
+  // What its allocation noted. Pre: bytes_of(block) is not 0.
+  [[nodiscard]] std::uintptr_t note_of(const void* block) const noexcept {
+    unsigned i = 0;
+    (void)slot_of(block, i);
+    return get(records_[i].note);
+  }
+
+  // Looks at the bytes around a live block. Pre: it begins there, and no thread frees it meanwhile.
+  [[nodiscard]] Verdict look_around(const void* block) const noexcept {
+    unsigned i = 0;
+    (void)slot_of(block, i);
+    return look_around(i);
+  }
+
+  // Calls f(block) for each live block.
+  template <class F>
+  void for_each_live(F&& f) const noexcept {
+    for (unsigned i = 0; i < count_; ++i)
+      if (phase(states_[i].load(Orders::kLook)) == kLive) f(reinterpret_cast<const void*>(get(records_[i].start)));
   }
 
   // Why an access to the address was refused, and the block that it was meant for: of the blocks on both sides of a page

@@ -112,15 +112,15 @@ void report_bad_pointer(const Slots::Verdict& verdict, const char* deed) noexcep
   base::fatal(verdict.error, verdict.address, write_details, &misuse);
 }
 
-// Bytes around a block that is being freed.
-void report_damage(const Slots::Verdict& verdict) noexcept {
+// Bytes around a block that is being freed or looked at.
+void report_damage(const Slots::Verdict& verdict, const char* deed) noexcept {
   Trace here;
   capture(here);
   const auto finding = g_slots.find(verdict.address);
   GuardMisuse misuse{&finding.block, verdict.address};
   misuse.damage = verdict.address;
   misuse.misuser = &here;
-  misuse.deed = "freed";
+  misuse.deed = deed;
   base::fatal(verdict.error, reinterpret_cast<const void*>(finding.block.start), write_details, &misuse);
 }
 
@@ -241,15 +241,18 @@ void watch_sealed_memory(const SealedMemory& memory) noexcept {
 bool start_guards(os::Pages& pages, std::uint64_t rate) noexcept {
   if (rate == 0) return true;
   const unsigned count = rate == 1 ? kSlotsOfEveryCall : kGuardSlots;
+  // Inaccessible, too: what lies far from a block, of 4 MiB on each side of all.
+  constexpr std::size_t kMargin = std::size_t{4} << 20;
   const std::size_t page = os::page_bytes(), region_bytes = Slots::region_bytes(count, page);
   const std::size_t bytes = base::align_up(count * (sizeof(Slots::Record) + sizeof(Slots::State)), page);
   void* const memory = pages.map(bytes);
   if (memory == nullptr) return false;
-  void* const region = pages.reserve(region_bytes, page);
-  if (region == nullptr) {
+  void* const margin = pages.reserve(region_bytes + 2 * kMargin, page);
+  if (margin == nullptr) {
     (void)pages.unmap(memory, bytes);
     return false;
   }
+  void* const region = static_cast<std::byte*>(margin) + kMargin;
   pages.name(region, region_bytes, "freehold guarded blocks");
   auto* const states = static_cast<Slots::State*>(memory);
   g_slots.init(pages, region, page, states, reinterpret_cast<Slots::Record*>(states + count), count);
@@ -259,16 +262,18 @@ bool start_guards(os::Pages& pages, std::uint64_t rate) noexcept {
   return true;
 }
 
-void* allocate_guarded(std::size_t bytes, std::size_t alignment) noexcept {
+void* allocate_guarded(std::size_t bytes, std::size_t alignment, const Request& request) noexcept {
   const int saved = errno;
-  void* const block = g_slots.allocate(bytes, alignment, t_sampler.coin(), capture);
+  const std::uintptr_t note = request.alignment << 8 | static_cast<std::uintptr_t>(request.family);
+  void* const block = g_slots.allocate(bytes, alignment, t_sampler.coin(), capture, note);
   errno = saved;
   return block;
 }
 
 void free_guarded(void* block) noexcept {
   const int saved = errno;
-  if (const auto verdict = g_slots.free(block, capture, report_damage); verdict.is_bad)
+  const auto report_it = [](const Slots::Verdict& verdict) { report_damage(verdict, "freed"); };
+  if (const auto verdict = g_slots.free(block, capture, report_it); verdict.is_bad)
     report_bad_pointer(verdict, verdict.error == base::HeapError::kDoubleFree ? "freed again" : "freed");
   errno = saved;
 }
@@ -277,6 +282,26 @@ std::size_t guarded_bytes(const void* block) noexcept {
   const std::size_t bytes = g_slots.bytes_of(block);
   if (bytes == 0) report_bad_pointer(g_slots.verdict_on(block), "used");
   return bytes;
+}
+
+Request guarded_request(const void* block) noexcept {
+  const std::size_t bytes = g_slots.bytes_of(block);
+  if (bytes == 0) return {};
+  const std::uintptr_t note = g_slots.note_of(block);
+  return {bytes, note >> 8, static_cast<Family>(note & 0xff)};
+}
+
+std::size_t look_at_guarded(const void* block) noexcept {
+  if (g_slots.bytes_of(block) == 0) return 0;
+  const auto verdict = g_slots.look_around(block);
+  if (verdict.is_bad) report_damage(verdict, "looked at");
+  return verdict.is_bad ? 1 : 0;
+}
+
+std::size_t look_at_all_guarded() noexcept {
+  std::size_t damaged = 0;
+  g_slots.for_each_live([&](const void* block) { damaged += look_at_guarded(block); });
+  return damaged;
 }
 
 }  // namespace freehold::check

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "freehold/check/block.hpp"
 #include "freehold/check/guard_sampler.hpp"
 #include "freehold/check/guard_slots.hpp"
 #include "freehold/os/pages.hpp"
@@ -56,8 +57,10 @@ void forget_reports() noexcept;
   return rate != 0 && guards::t_sampler.is_due(rate, calls);
 }
 
-// A block with a page of its own; null: it is larger, or all slots are in use. Pre: is_guard_due() said so.
-[[nodiscard, gnu::noinline]] void* allocate_guarded(std::size_t bytes, std::size_t alignment) noexcept;
+// A block with a page of its own; null: it is larger, or all slots are in use. `request`: what request_of() returns. Pre:
+// is_guard_due() said so.
+[[nodiscard, gnu::noinline]] void* allocate_guarded(std::size_t bytes, std::size_t alignment,
+                                                    const Request& request = {}) noexcept;
 
 // Whether the address is one of a guarded block, or around one.
 [[nodiscard]] inline bool is_guarded(const void* address) noexcept {
@@ -70,5 +73,14 @@ void forget_reports() noexcept;
 
 // The bytes of a guarded block that the program asked for; 0 if the pointer is bad, which is reported.
 [[nodiscard, gnu::noinline]] std::size_t guarded_bytes(const void* block) noexcept;
+
+// For checked mode, whose lock keeps frees of guarded blocks out meanwhile.
+//
+// What was asked for of a guarded block; no bytes if it is none that lives.
+[[nodiscard]] Request guarded_request(const void* block) noexcept;
+// Looks at the bytes around a guarded block, if it is one that lives, or around all of them; reports those that were
+// written. Returns of how many blocks.
+std::size_t look_at_guarded(const void* block) noexcept;
+std::size_t look_at_all_guarded() noexcept;
 
 }  // namespace freehold::check

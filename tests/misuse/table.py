@@ -47,10 +47,11 @@ MODES = {  # of Freehold: name -> (label, environment)
     "default": ("Freehold", {}),
     "checked": ("Freehold, checked", {"FREEHOLD_CHECK": "1"}),
     "sampled": ("Freehold, sampled", {"FREEHOLD_GUARD_RATE": "1"}),
+    "both": ("Freehold, checked and sampled", {"FREEHOLD_CHECK": "1", "FREEHOLD_GUARD_RATE": "1"}),
 }
 PART_MODES = {"default": MODES["default"], "checked": MODES["checked"], "checked-build": ("checked build", {})}  # of pools, heaps, thread_alloc
 OF_A_CHECKED_BUILD = ["checked", "checked-build"]
-OF_ANOTHER_BUILD = ["default", "checked", "sampled"]
+OF_ANOTHER_BUILD = ["default", "checked", "sampled", "both"]
 PROMISES = {  # the columns that must catch everything but what kinds.toml excuses
     "malloc": ("checked",), "heap": ("checked", "checked-build"), "pool": ("checked", "checked-build"),
     "thread_alloc": ("checked",), "thread_alloc_owner_pages": ("checked",),
