@@ -127,13 +127,16 @@ class Header {
   }
   // The same of a header whose mark is known.
   [[nodiscard]] bool end(std::uint64_t live, std::uint32_t freed_at) noexcept {
-    const std::uint64_t hash = live & ~kStateMask;
     // Relaxed: who may free a block was told so by the program; and the check is of a program that is wrong.
-    if (!mark_.compare_exchange_strong(live, hash | static_cast<std::uint64_t>(State::kFreed), std::memory_order_relaxed,
-                                       std::memory_order_relaxed))
+    if (!mark_.compare_exchange_strong(live, freed_of(live), std::memory_order_relaxed, std::memory_order_relaxed))
       return false;
     last_.store(freed_at, std::memory_order_relaxed);
     return true;
+  }
+  // The same under a lock that all who end such blocks hold.
+  void end_alone(std::uint64_t live, std::uint32_t freed_at) noexcept {
+    mark_.store(freed_of(live), std::memory_order_relaxed);
+    last_.store(freed_at, std::memory_order_relaxed);
   }
 
   // Whether this is memory that no header was made in, and reads as zero.
@@ -169,6 +172,9 @@ class Header {
   static constexpr unsigned kFamilyShift = 48, kShardShift = 51, kAlignmentShift = 56;
   static constexpr std::uint64_t kStateMask = 3;
 
+  [[nodiscard]] static constexpr std::uint64_t freed_of(std::uint64_t live) noexcept {
+    return (live & ~kStateMask) | static_cast<std::uint64_t>(State::kFreed);
+  }
   // Odd factors: no word can change alone without a change of the hash.
   [[nodiscard]] std::uint64_t hash_of(const Secret& secret) const noexcept {
     std::uint64_t hash = (secret.key ^ reinterpret_cast<std::uintptr_t>(this)) * 0xbf58'476d'1ce4'e5b9 +

@@ -336,21 +336,26 @@ class CheckedBlocks {
   // Of a shard that the caller has locked.
   void put_in_quarantine(Shard& shard, const Quarantine::Entry& entry) noexcept {
     shard.quarantine.push(entry);
-    shard.held_bytes.fetch_add(entry.bytes, std::memory_order_relaxed);  // relaxed, all of it: a bound
-    held_bytes_.fetch_add(entry.bytes, std::memory_order_relaxed);
+    add_to_held(shard, entry.bytes);
   }
   [[nodiscard]] Quarantine::Entry take_oldest(Shard& shard) noexcept {
     const Quarantine::Entry entry = shard.quarantine.pop();
-    shard.held_bytes.fetch_sub(entry.bytes, std::memory_order_relaxed);
-    held_bytes_.fetch_sub(entry.bytes, std::memory_order_relaxed);
+    add_to_held(shard, 0 - entry.bytes);
     return entry;
+  }
+  void add_to_held(Shard& shard, std::size_t bytes) noexcept {  // relaxed, all of it: a bound
+    shard.held_bytes.store(shard.held_bytes.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
+    held_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  }
+  // Whether a shard has half of what all have, and so the most.
+  [[nodiscard]] bool is_most_held(const Shard& shard) const noexcept {
+    return shard.held_bytes.load(std::memory_order_relaxed) >= held_bytes_.load(std::memory_order_relaxed) / 2;
   }
   // Ends the stay of a block, of the shard that holds most: threads that ended, or free little, must not keep it all.
   void shorten_quarantine(Shard& own) noexcept {
     const auto held = [](const Shard& s) { return s.held_bytes.load(std::memory_order_relaxed); };
     Shard* most = &own;
-    // One with half of it has most.
-    for (unsigned i = 0; held(own) < held_bytes_.load(std::memory_order_relaxed) / 2 && i < kShards; ++i)
+    for (unsigned i = 0; !is_most_held(own) && i < kShards; ++i)
       if (held(shards_[i]) > held(*most)) most = &shards_[i];
     if (most == &own || !most->lock.try_lock()) return give_back(own, take_oldest(own));
     const bool had = !most->quarantine.empty();
@@ -477,6 +482,13 @@ class CheckedBlocks {
       return give_back(shard, entry);
     }
     if (shard.quarantine.full()) give_back(shard, take_oldest(shard));
+    // One of the same size leaves it where there is no room: the common figure stays as it is.
+    if (!shard.quarantine.empty() && shard.quarantine.oldest().bytes == entry.bytes && is_most_held(shard) &&
+        held_bytes_.load(std::memory_order_relaxed) + entry.bytes > settings_.quarantine) {
+      const Quarantine::Entry oldest = shard.quarantine.pop();
+      shard.quarantine.push(entry);
+      return give_back(shard, oldest);
+    }
     put_in_quarantine(shard, entry);
     while (held_bytes_.load(std::memory_order_relaxed) > settings_.quarantine && !shard.quarantine.empty())
       shorten_quarantine(shard);

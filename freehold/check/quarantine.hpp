@@ -27,6 +27,7 @@ class Quarantine {
   void push(const Entry& entry) noexcept { entries_[end_++ & (capacity_ - 1)] = entry; }
   // Pre: not empty.
   [[nodiscard]] const Entry& newest() const noexcept { return entries_[(end_ - 1) & (capacity_ - 1)]; }
+  [[nodiscard]] const Entry& oldest() const noexcept { return entries_[begin_ & (capacity_ - 1)]; }
   // The oldest. Pre: not empty.
   [[nodiscard]] Entry pop() noexcept { return entries_[begin_++ & (capacity_ - 1)]; }
 

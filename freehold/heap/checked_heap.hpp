@@ -47,9 +47,12 @@ class CheckedHeap {
   }
   // Misuse ends in fatal(); where that returns, the block stays what it is.
   void give(Memory& memory, void* block, check::Claim claim) noexcept {
-    if (!memory.checks()->has(blocks_, block)) return report_stranger(memory, block);
+    // Out of the book first: another thread may have the block at once.
+    const std::size_t bytes = memory.checks()->remove(blocks_, block);
+    if (bytes == 0) return report_stranger(memory, block);
     if (claim.bytes != check::Claim::kUnsaid) claim.bytes = served(claim.bytes);
-    if (memory.checks()->deallocate(block, claim)) memory.subtract_apart(memory.checks()->remove(blocks_, block));
+    if (memory.checks()->deallocate(block, claim)) return memory.subtract_apart(bytes);
+    (void)memory.checks()->add(blocks_, block, bytes);  // its place in the book is there
   }
   // Ends every block.
   void release_all(Memory& memory) noexcept {

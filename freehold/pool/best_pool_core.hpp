@@ -245,7 +245,8 @@ class [[gnu::visibility("hidden")]] BestPoolWork final : public BestPoolCore<typ
   [[nodiscard]] void* acquire_checked() noexcept {
     contention_.operated();
     const sync::Guard guard(checked_->lock());
-    void* slot = acquire_directly();
+    void* slot = checked_->take_long_kept();
+    if (slot == nullptr) slot = acquire_directly();
     if (slot == nullptr) slot = checked_->take_kept();
     return slot == nullptr ? nullptr : checked_->on_allocate(slot);
   }

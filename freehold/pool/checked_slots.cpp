@@ -60,7 +60,7 @@ void* CheckedSlots::on_allocate(void* slot) noexcept {
   if (state == State::kLive)
     base::fatal(HeapError::kCorruption, slot);  // handed out twice
   else
-    (void)look_at(slot);
+    (void)look_at(slot, state);
   Header& header = header_of(slot);
   header.make_live(secret_, {room_.slot_bytes, alignment_, check::Family::kPool, static_cast<std::uint32_t>(room_.front),
                              check::note_call_stack(), 0});
@@ -75,10 +75,11 @@ void* CheckedSlots::on_allocate(void* slot) noexcept {
 }
 
 bool CheckedSlots::on_free(void* slot) noexcept {
+  const std::uint64_t mark = header_of(slot).mark();
   const State state = state_of(slot);
   if (state == State::kSpare || state == State::kFreed) return report(HeapError::kDoubleFree, slot, state);
-  if (!look_at(slot)) return false;
-  if (!header_of(slot).end(secret_, check::note_call_stack())) return report(HeapError::kDoubleFree, slot, State::kFreed);
+  if (!look_at(slot, state)) return false;
+  header_of(slot).end_alone(mark, check::note_call_stack());
   if (check::settings().fill) std::memset(slot, check::kFreedByte, room_.slot_bytes);
   --live_;
   return true;
@@ -93,9 +94,10 @@ void* CheckedSlots::keep(void* slot) noexcept {
 
 void* CheckedSlots::take_kept() noexcept { return kept_.empty() ? nullptr : kept_.pop().raw; }
 
-bool CheckedSlots::look_at(void* slot) noexcept {
+void* CheckedSlots::take_long_kept() noexcept { return kept_.size() > kept_.capacity() / 4 * 3 ? kept_.pop().raw : nullptr; }
+
+bool CheckedSlots::look_at(void* slot, State state) noexcept {
   const check::Settings& settings = check::settings();
-  const State state = state_of(slot);
   auto* const begin = static_cast<char*>(slot);
   if (state == State::kDamaged) return report(HeapError::kWriteBefore, slot, state, begin - 1);
   if (state == State::kLive && settings.canary) {

@@ -85,8 +85,11 @@ class CheckedSlots {
   [[nodiscard]] void* keep(void* slot) noexcept;
   // The oldest of the quarantine, for a pool that has no other free slot; null: there is none.
   [[nodiscard]] void* take_kept() noexcept;
+  // The same, null also while a quarter of it is not filled: so a slot that is freed is mostly handed out again without a
+  // way through the strategy.
+  [[nodiscard]] void* take_long_kept() noexcept;
   // Looks at a slot. Returns whether it is as it should be; reports what is not.
-  bool look_at(void* slot) noexcept;
+  bool look_at(void* slot) noexcept { return look_at(slot, state_of(slot)); }
   // Slots that are handed out.
   [[nodiscard]] std::size_t live() const noexcept { return live_; }
 
@@ -118,6 +121,7 @@ class CheckedSlots {
   [[nodiscard]] Header& header_of(void* slot) const noexcept {
     return *reinterpret_cast<Header*>(static_cast<char*>(slot) - room_.front);
   }
+  bool look_at(void* slot, check::State state) noexcept;
   [[nodiscard]] check::State state_of(void* slot) const noexcept;
   [[nodiscard]] char* gap_of(void* slot) const noexcept;
   [[nodiscard]] char* end_of(void* slot) const noexcept { return static_cast<char*>(slot) + room_.slot_bytes; }
