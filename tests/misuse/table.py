@@ -47,7 +47,7 @@ MODES = {  # of Freehold: name -> (label, environment)
     "default": ("Freehold", {}),
     "checked": ("Freehold, checked", {"FREEHOLD_CHECK": "1"}),
     "sampled": ("Freehold, sampled", {"FREEHOLD_GUARD_RATE": "1"}),
-    "both": ("Freehold, checked and sampled", {"FREEHOLD_CHECK": "1", "FREEHOLD_GUARD_RATE": "1"}),
+    "both": ("Freehold, both", {"FREEHOLD_CHECK": "1", "FREEHOLD_GUARD_RATE": "1"}),
 }
 PART_MODES = {"default": MODES["default"], "checked": MODES["checked"], "checked-build": ("checked build", {})}  # of pools, heaps, thread_alloc
 OF_A_CHECKED_BUILD = ["checked", "checked-build"]
@@ -184,7 +184,7 @@ def store(groups, seen, used):
 
 def is_steady(kind, column):
     """Where chance decides what is seen: which thread comes first, which address is free, on which side of a block the page ends."""
-    return column in PROMISES[kind.program] or (kind.steady and column != "sampled")
+    return column in PROMISES[kind.program] or (kind.steady and column not in ("sampled", "both"))
 
 
 def complaints_of_kind(kind, seen, stored, again):
