@@ -331,7 +331,7 @@ void* reallocate(void* block, std::size_t bytes) noexcept {
   if (old > Classes::kMaxBytes) {
     if (bytes > Classes::kMaxBytes)
       if (void* moved = resize(block, old, bytes); moved != nullptr) return moved;
-  } else if (bytes <= old && bytes >= old / 2 && (bytes == old || !check::is_guarded(block))) {
+  } else if (bytes <= old && bytes >= old / 2 && (!is_guarded || (bytes == old && !is_checked()))) {
     if (profile::was_started()) resize_sample(block, bytes);
     return block;  // a smaller slot would save less than half
   }

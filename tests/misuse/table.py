@@ -62,7 +62,7 @@ RUNS_BY_CHANCE = 64  # of a kind that is caught in one run of four: none of 64 c
 LEGAL_MODES = [{}, {"FREEHOLD_CHECK": "1"}, {"FREEHOLD_GUARD_RATE": "1"}, {"FREEHOLD_CHECK": "1", "FREEHOLD_GUARD_RATE": "3"}]
 # Of conformance.malloc_api: what takes seconds where each block has a page or a canary, and a total that the modes enlarge.
 NOT_IN_LEGAL_MODES = ("Malloc.Gigabytes*:Free.EverySize*:Calloc.LargeBlock*:Calloc.MemoryUsed*:Realloc.Between*:Realloc.ToZero*:Realloc.SystemRefuses*:"
-                      "Aligned.Every*:UsableSize.Above*:FreeSized.*:Mallinfo2.MemoryInUse*")
+                      "Aligned.Every*:UsableSize.Above*:FreeSized.*:Mallinfo2.MemoryInUse*:MallocInfo.Document*")
 MORE_LEGAL_MODES = [{"FREEHOLD_CHECK": "1", **more} for more in (
     {"FREEHOLD_CHECK_CONTENTS": "0"}, {"FREEHOLD_CHECK_CONTENTS": "none"}, {"FREEHOLD_CHECK_QUARANTINE": "0"}, {"FREEHOLD_CHECK_RANDOM": "0"},
     {"FREEHOLD_CHECK_FILL": "0"}, {"FREEHOLD_CHECK_CANARY": "0"}, {"FREEHOLD_CHECK_STACKS": "8"}, {"FREEHOLD_CHECK_ABORT": "0"},
