@@ -79,7 +79,9 @@ constinit std::atomic<const void*> g_last_guarded{nullptr};
 // Returns how many blocks are damaged.
 [[nodiscard]] std::size_t look_at_all() noexcept {
   const sync::Guard guard(g_guarded_lock);
-  return g_blocks.check_all() + check::look_at_all_guarded();
+  std::size_t damaged = g_blocks.check_all();
+  check::for_each_guarded([&](const auto&, const void* block) { damaged += check::look_at_guarded(block) ? 1 : 0; });
+  return damaged;
 }
 
 void check_at_exit() noexcept {
@@ -93,15 +95,18 @@ void check_at_exit() noexcept {
   if (!inside) return;
   (void)look_at_all();
   if (!g_options.check.leaks) return;
+  const sync::Guard guard(g_guarded_lock);
   check::RuntimeBlocks runtime(g_pages);
-  g_blocks.for_each_live([&](const check::Contents& contents, const void* block) { runtime.add(contents, block); },
-                         [&] { runtime.find(); });
+  const auto add = [&](const check::Contents& contents, const void* block) { runtime.add(contents, block); };
+  g_blocks.for_each_live(add, [&] {
+    check::for_each_guarded(add);
+    runtime.find();
+  });
   check::LeakList leaks(g_pages);
-  g_blocks.for_each_live(
-      [&](const check::Contents& contents, const void* block) {
-        if (!os::is_standard_buffer(block) && !runtime.holds(block)) leaks.add(contents);
-      },
-      [] {});
+  const auto list = [&](const check::Contents& contents, const void* block) {
+    if (!os::is_standard_buffer(block) && !runtime.holds(block)) leaks.add(contents);
+  };
+  g_blocks.for_each_live(list, [&] { check::for_each_guarded(list); });
   leaks.write();
 }
 
@@ -163,10 +168,10 @@ void look_at_last_guarded() noexcept {
 }
 
 // A guarded block, if it is sampled; null: it is not. One of no bytes is inaccessible where it is not guarded.
-[[nodiscard]] void* allocate_guarded(const check::Request& request, bool zeroed) noexcept {
+[[nodiscard]] void* allocate_guarded(const check::Request& request, bool zeroed, std::uint32_t stack) noexcept {
   if (request.bytes == 0 || !check::is_guard_due(1)) return nullptr;
   (void)run_inside([] { g_blocks.look_at_last(); });
-  void* const block = check::allocate_guarded(request.bytes, std::max(request.alignment, kAlignment), request);
+  void* const block = check::allocate_guarded(request.bytes, std::max(request.alignment, kAlignment), request, stack);
   if (block == nullptr) return nullptr;
   if (zeroed || g_options.check.contents >= 0) std::memset(block, zeroed ? 0 : g_options.check.contents, request.bytes);
   (void)run_inside([&] {
@@ -179,8 +184,8 @@ void look_at_last_guarded() noexcept {
 [[nodiscard]] void* allocate_checked(const check::Request& request, bool zeroed) noexcept {
   finish_start();
   look_at_last_guarded();
-  if (void* const block = allocate_guarded(request, zeroed); block != nullptr) return block;
   const std::uint32_t stack = check::keeps_call_stacks() ? check::note_call_stack() : check::kBeforeStacks;
+  if (void* const block = allocate_guarded(request, zeroed, stack); block != nullptr) return block;
   void* block = nullptr;
   if (!run_inside([&] { block = g_blocks.allocate(request, zeroed, stack); }))
     block = g_fork_blocks.allocate(g_pages, request.bytes, std::max<std::size_t>(request.alignment, 1));
@@ -216,8 +221,8 @@ namespace {
 // Returns whether the block was freed; false after a report of what the claim says.
 [[nodiscard]] bool free_guarded(void* block, const Claim& claim) noexcept {
   const sync::Guard guard(g_guarded_lock);
-  if (const check::Request request = check::guarded_request(block);
-      request.bytes != 0 && !g_blocks.admit_elsewhere(block, request, claim))
+  if (const check::Contents contents = check::guarded_contents(block);
+      contents.bytes != 0 && !g_blocks.admit_elsewhere(block, contents, claim))
     return false;
   check::free_guarded(block);
   return true;

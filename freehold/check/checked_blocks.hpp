@@ -94,10 +94,9 @@ class CheckedBlocks {
     return true;
   }
 
-  // Whether a live block of another kind may be freed by the claim, `request` being what was asked for; reports why not.
-  [[nodiscard]] bool admit_elsewhere(void* block, const Request& request, const Claim& claim) noexcept {
-    return inspector_.admit_claim(
-        {block, {block, request.bytes, true}, State::kLive, {request.bytes, request.alignment, request.family}}, claim);
+  // Whether a live block of another kind, which begins with its raw one, may be freed by the claim; reports why not.
+  [[nodiscard]] bool admit_elsewhere(void* block, const Contents& contents, const Claim& claim) noexcept {
+    return inspector_.admit_claim({block, {block, contents.bytes, true}, State::kLive, contents}, claim);
   }
   // What the next allocation would do: for one that is served by another kind of block.
   void look_at_last() noexcept {

@@ -262,9 +262,11 @@ bool start_guards(os::Pages& pages, std::uint64_t rate) noexcept {
   return true;
 }
 
-void* allocate_guarded(std::size_t bytes, std::size_t alignment, const Request& request) noexcept {
+void* allocate_guarded(std::size_t bytes, std::size_t alignment, const Request& request, std::uint32_t stack) noexcept {
   const int saved = errno;
-  const std::uintptr_t note = request.alignment << 8 | static_cast<std::uintptr_t>(request.family);
+  const std::uintptr_t note = std::uintptr_t{stack} << 16 |
+                              static_cast<std::uintptr_t>(std::bit_width(request.alignment)) << 8 |
+                              static_cast<std::uintptr_t>(request.family);
   void* const block = g_slots.allocate(bytes, alignment, t_sampler.coin(), capture, note);
   errno = saved;
   return block;
@@ -284,24 +286,19 @@ std::size_t guarded_bytes(const void* block) noexcept {
   return bytes;
 }
 
-Request guarded_request(const void* block) noexcept {
+Contents guarded_contents(const void* block) noexcept {
   const std::size_t bytes = g_slots.bytes_of(block);
   if (bytes == 0) return {};
   const std::uintptr_t note = g_slots.note_of(block);
-  return {bytes, note >> 8, static_cast<Family>(note & 0xff)};
+  return {bytes, std::size_t{1} << (note >> 8 & 0xff) >> 1, static_cast<Family>(note & 0xff), 0,
+          static_cast<std::uint32_t>(note >> 16)};
 }
 
-std::size_t look_at_guarded(const void* block) noexcept {
-  if (g_slots.bytes_of(block) == 0) return 0;
+bool look_at_guarded(const void* block) noexcept {
+  if (g_slots.bytes_of(block) == 0) return false;
   const auto verdict = g_slots.look_around(block);
   if (verdict.is_bad) report_damage(verdict, "looked at");
-  return verdict.is_bad ? 1 : 0;
-}
-
-std::size_t look_at_all_guarded() noexcept {
-  std::size_t damaged = 0;
-  g_slots.for_each_live([&](const void* block) { damaged += look_at_guarded(block); });
-  return damaged;
+  return verdict.is_bad;
 }
 
 }  // namespace freehold::check

@@ -57,10 +57,10 @@ void forget_reports() noexcept;
   return rate != 0 && guards::t_sampler.is_due(rate, calls);
 }
 
-// A block with a page of its own; null: it is larger, or all slots are in use. `request`: what request_of() returns. Pre:
-// is_guard_due() said so.
-[[nodiscard, gnu::noinline]] void* allocate_guarded(std::size_t bytes, std::size_t alignment,
-                                                    const Request& request = {}) noexcept;
+// A block with a page of its own; null: it is larger, or all slots are in use. `request` and `stack`: for
+// guarded_contents(). Pre: is_guard_due() said so.
+[[nodiscard, gnu::noinline]] void* allocate_guarded(std::size_t bytes, std::size_t alignment, const Request& request = {},
+                                                    std::uint32_t stack = 0) noexcept;
 
 // Whether the address is one of a guarded block, or around one.
 [[nodiscard]] inline bool is_guarded(const void* address) noexcept {
@@ -77,10 +77,14 @@ void forget_reports() noexcept;
 // For checked mode, whose lock keeps frees of guarded blocks out meanwhile.
 //
 // What was asked for of a guarded block; no bytes if it is none that lives.
-[[nodiscard]] Request guarded_request(const void* block) noexcept;
-// Looks at the bytes around a guarded block, if it is one that lives, or around all of them; reports those that were
-// written. Returns of how many blocks.
-std::size_t look_at_guarded(const void* block) noexcept;
-std::size_t look_at_all_guarded() noexcept;
+[[nodiscard]] Contents guarded_contents(const void* block) noexcept;
+// Calls f(contents, block) for each that lives.
+template <class F>
+void for_each_guarded(F&& f) noexcept {
+  guards::g_slots.for_each_live([&](const void* block) { f(guarded_contents(block), block); });
+}
+// Looks at the bytes around a guarded block, if it is one that lives; reports those that were written. Returns whether there
+// were some.
+bool look_at_guarded(const void* block) noexcept;
 
 }  // namespace freehold::check
