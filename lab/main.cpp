@@ -31,6 +31,8 @@ int main(int argc, char** argv) {
   for (const auto& code : {worker<scale::Job>(words), worker<pools::Job>(words), worker<timers::Job>(words)})
     if (code) return *code;
   if (!words.empty() && words.front() == scale::kPoolWorkerCommand) return scale::pool_worker_main();
+  if (!words.empty() && words.front() == scale::kDocumentCommand)
+    return scale::document_main({words.begin() + 1, words.end()});
   const char* const name = argc > 0 && argv[0] == std::string_view(kFreehold) ? kFreehold : "freehold-lab";
   return exit_code_of(name, [&] {
     return execute({.name = name,

@@ -63,6 +63,15 @@ const page = (() => {
       make('div', { class: 'one', style: `left: ${percent(mark)}` }));
   }
 
+  // A claim of an experiment, decided by a ratio and its limits: as a bar; in words.
+  function claimBar(claim) {
+    if (claim.ratio === null) return '';
+    const good = claim.at_least ? claim.ratio >= claim.threshold : claim.ratio <= claim.threshold;
+    return ratioBar(claim.ratio, claim.least_ratio, claim.greatest_ratio, claim.threshold, good, Math.max(2 * claim.threshold, Math.min(claim.greatest_ratio, 4 * claim.threshold)));
+  }
+  const claimRatio = (claim) => (claim.ratio === null ? '' : `${number(claim.ratio, 2)} (${number(claim.least_ratio, 2)}–${number(claim.greatest_ratio, 2)} by ${plural(claim.sets, 'set')}${claim.disturbed ? ', beside other programs' : ''})`);
+  const claimWanted = (claim) => (claim.ratio === null ? '' : `${claim.at_least ? '≥' : '≤'} ${number(claim.threshold, 2)}`);
+
   // columns: [title, value of a row to sort by, cell of a row]. Sorted by the column whose title is pressed, the greatest first.
   // Returns what shows those rows only that a function wants.
   function sortable(table, columns, rows, by, more) {
@@ -236,5 +245,5 @@ const page = (() => {
     document.documentElement.dataset.milliseconds = String(Math.round(performance.now() - began));
   }
 
-  return { data: JSON.parse(document.getElementById('data').textContent), make, byId, number, megabytes, plural, percent, cell, name, heads, tile, known, figure, heats, heat, ratioBar, legend, switches, plotInto, count, bytes, sortable, fileOf, frameLine, frame, finish };
+  return { data: JSON.parse(document.getElementById('data').textContent), make, byId, number, megabytes, plural, percent, cell, name, heads, tile, known, figure, heats, heat, ratioBar, claimBar, claimRatio, claimWanted, legend, switches, plotInto, count, bytes, sortable, fileOf, frameLine, frame, finish };
 })();

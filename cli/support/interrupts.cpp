@@ -87,7 +87,12 @@ Progress::~Progress() { wipe(); }
 void Progress::show(std::size_t done, std::size_t of, const std::string& what) {
   if (!terminal_) return;
   const auto now = std::chrono::steady_clock::now();
-  if (done == 0) counting_since_ = now;
+  if (of > 0 && expected_ > 0) {
+    if (done == 0 && last_ > 0) before_ = last_ + 1;
+    last_ = done += before_;
+    of = expected_;
+  }
+  if (of > 0 && done == 0) counting_since_ = now;
   std::string line = of == 0 ? fmt::format("calibrating: {}", what) : fmt::format("{:>4}/{}  {}", done + 1, of, what);
   if (of > 0 && done > 0) {
     const double per_step = std::chrono::duration<double>(now - counting_since_).count() / static_cast<double>(done);
@@ -108,6 +113,7 @@ void Progress::wipe() {
 
 std::string duration_text(double seconds) {
   const long whole = std::max(1L, std::lround(seconds));
+  if (whole >= 3600) return fmt::format("{} h {} min", whole / 3600, whole / 60 % 60);
   return whole < 60 ? fmt::format("{} s", whole) : fmt::format("{} min {} s", whole / 60, whole % 60);
 }
 

@@ -42,6 +42,8 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
+  // The steps of all the work whose parts each count their own; 0: there is one part.
+  void expect(std::size_t steps) { expected_ = steps; }
   // `of` 0: the amount of work is not known yet.
   void show(std::size_t done, std::size_t of, const std::string& what);
   // The line as it stands, cut to the terminal's width.
@@ -53,9 +55,10 @@ class Progress {
  private:
   bool terminal_;
   std::chrono::steady_clock::time_point counting_since_{};
+  std::size_t expected_ = 0, before_ = 0, last_ = 0;  // steps: of all parts; of those before; shown last
 };
 
-// "1 min 20 s", "12 s"
+// "2 h 5 min", "1 min 20 s", "12 s"
 [[nodiscard]] std::string duration_text(double seconds);
 
 }  // namespace freehold::cli

@@ -12,6 +12,7 @@
 #include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <thread>
 
 #include "freehold/doctor/run/attendance.hpp"
@@ -60,6 +61,17 @@ std::optional<double> cgroup_cpus(const std::string& root_folder, const std::str
   }
 }
 
+std::optional<unsigned> cores_of(const std::vector<unsigned>& cpus, const std::string& root) {
+  std::set<std::string> cores;
+  for (const unsigned cpu : cpus) {
+    std::ifstream in(fmt::format("{}/cpu{}/topology/thread_siblings_list", root, cpu));
+    std::string list;
+    if (!std::getline(in, list)) return std::nullopt;
+    cores.insert(list);
+  }
+  return static_cast<unsigned>(cores.size());
+}
+
 std::string huge_pages_mode(const std::string& file) {
   std::ifstream in(file);
   for (std::string word; in >> word;)
@@ -77,6 +89,7 @@ Machine this_machine() {
     machine.cpus = static_cast<unsigned>(std::ceil(*allowed));
     machine.cpus_source = "cgroup";
   }
+  machine.cores = cores_of(doctor::cpus_in_order());
   utsname name{};
   if (::uname(&name) == 0) machine.system = fmt::format("{} {} {}", name.sysname, name.release, name.machine);
   machine.libc = fmt::format("glibc {}", ::gnu_get_libc_version());

@@ -15,9 +15,9 @@
 namespace freehold::cli {
 
 // kThreads: threads of one process. kProcesses: processes of one thread each. kPool: threads that submit all work to the
-// worker processes of a ProcessPool.
-enum class Mode : std::uint8_t { kThreads, kProcesses, kPool };
-inline constexpr Names<Mode, 3> kModes{{"threads", "processes", "pool"}};
+// worker processes of a ProcessPool. kSpawn: threads that start a process for each piece of work.
+enum class Mode : std::uint8_t { kThreads, kProcesses, kPool, kSpawn };
+inline constexpr Names<Mode, 4> kModes{{"threads", "processes", "pool", "spawn"}};
 [[nodiscard]] constexpr const auto& names_of(Mode) { return kModes; }
 
 // The measurement of a group, as bytes that may go through a pipe.
@@ -26,6 +26,7 @@ struct GroupReport {
   std::uint64_t cpu_ns = 0;          // user and system time of all workers
   std::uint64_t peak_rss_bytes = 0;  // of the process; for processes the sum over the workers
   std::uint64_t correct = 0;         // 1: every worker's checks held
+  double others = 0;                 // the share of the CPUs that other programs had; noted by who started the group
 };
 
 // One worker, as its body sees it.
@@ -51,8 +52,8 @@ class GroupWorker {
 // Returns whether the worker's checks held.
 using Body = std::function<bool(GroupWorker&)>;
 
-// Runs `body` once per worker and fills in the report's times, memory and correctness. Mode::kPool: runs the client threads
-// only; the caller starts the pool and adds the figures of its processes.
+// Runs `body` once per worker and fills in the report's times, memory and correctness. Mode::kPool, kSpawn: runs the client
+// threads only; the caller starts the processes and adds their figures.
 // Throws std::exception if a process cannot be started or dies. If a thread cannot be started, the threads that already
 // wait at the barrier cannot be called back: the process ends with a line on standard error.
 void run_group(Mode mode, std::uint32_t workers, const Body& body, GroupReport& report);

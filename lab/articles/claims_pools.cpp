@@ -78,7 +78,7 @@ class DistributedPools {
         handed_(*results.handed),
         counts_(results.crc->settings.crc_pools),
         cpus_(results.machine.cpus),
-        claims_(1, results.machine.cpus, results.crc->others, findings.claims),
+        claims_(1, results.machine.cpus, findings.claims),
         findings_(findings) {
     // As many pools as CPUs, the article's four on its four.
     enough_ = counts_.back();
@@ -313,7 +313,7 @@ class PoolsCompared {
         fewer_(*results.fewer),
         alone_(*results.alone),
         handed_(*results.handed),
-        claims_(2, results.machine.cpus, std::max(results.several->others, results.fewer->others), findings.claims),
+        claims_(2, results.machine.cpus, findings.claims),
         findings_(findings) {
     for (const Trial test : {Trial::kShort, Trial::kLong}) {
       for (const Context context : {Context::kFresh, Context::kPolluted}) rows_.push_back({test, context, 8});
@@ -330,7 +330,7 @@ class PoolsCompared {
         {"default-is-slowest-alone", "and on one thread (test 3, no locks)",
          fmt::format("fresh: new {} ns, the slowest pool {}", figure_text(alone_.cost(kS1, single(Context::kFresh))),
                      figure_text(slowest_alone(Context::kFresh))),
-         "contexts fresh and polluted", 1, true},
+         "contexts fresh and polluted"},
         least_of({quotient(alone_.cost(kS1, single(Context::kFresh)), slowest_alone(Context::kFresh)),
                   quotient(alone_.cost(kS1, single(Context::kPolluted)), slowest_alone(Context::kPolluted))}),
         1);
@@ -446,13 +446,13 @@ class PoolsCompared {
                          figure_text(alone_.cost(b, single(Context::kPolluted))));
     };
     claims_.at_least({"atomics-cost-alone", "on one thread S2's atomics make it slower than S3 without its lock (2.9 times)",
-                      "S2 and S3: " + text(kS2, kS3Unlocked), "test 3", 1, true},
+                      "S2 and S3: " + text(kS2, kS3Unlocked), "test 3"},
                      mean_alone(kS2, kS3Unlocked), 1.1);
     claims_.at_most({"s3-before-s4-alone", "without locks S3 is faster than S4 on one thread",
-                     "S3 and S4: " + text(kS3Unlocked, kS4Unlocked), "test 3", 1, true},
+                     "S3 and S4: " + text(kS3Unlocked, kS4Unlocked), "test 3"},
                     mean_alone(kS3Unlocked, kS4Unlocked), 1);
     claims_.at_most({"s5-before-s2-alone", "on one thread the tree without its lock (S5) is faster than S2",
-                     "S5 and S2: " + text(kS5Unlocked, kS2), "test 3", 1, true},
+                     "S5 and S2: " + text(kS5Unlocked, kS2), "test 3"},
                     mean_alone(kS5Unlocked, kS2), 1);
     const auto tree_in = [&](Context context) {
       return quotient(alone_.cost(kS5Unlocked, single(context)),
@@ -464,14 +464,14 @@ class PoolsCompared {
          fmt::format("S5 takes {} times as long as the best of S3 and S4 in a fresh pool, {} times with the first "
                      "half in use",
                      figure_text(fresh), figure_text(half)),
-         "test 3, one search through the used half", 1, true},
+         "test 3, one search through the used half"},
         quotient(fresh, half), 1.05);
     std::vector<Sets> contexts;
     for (const Context context : pools::kContexts) contexts.push_back(alone_.cost(kS5Unlocked, single(context)));
     claims_.at_most(
         {"s5-constant", "S5 takes the same time in every state of the pool",
          fmt::format("{} ns at least, {} at most", figure_text(least_of(contexts)), figure_text(greatest_of(contexts))),
-         "test 3: fresh, every second in use, the first half, all but one in a hundred", 1, true},
+         "test 3: fresh, every second in use, the first half, all but one in a hundred"},
         quotient(greatest_of(contexts), least_of(contexts)), 1.5);
   }
 
@@ -499,7 +499,7 @@ class PoolsCompared {
                      fmt::format("fresh {} ns, S3 without its lock {}",
                                  figure_text(alone_.cost("single-thread", single(Context::kFresh))),
                                  figure_text(alone_.cost(kS3Unlocked, single(Context::kFresh)))),
-                     "against the best of S1 to S5 and Boost.Pool, the worst of four contexts", 1, true},
+                     "against the best of S1 to S5 and Boost.Pool, the worst of four contexts"},
                     greatest_of(alone), 1.05);
     claims_.not_testable("absolute-times-2", "seconds for eight million allocations",
                          "a processor with eight cores, the heap of 2009 and its system");

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "lab/articles/experiment.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cstdio>
 #include <iterator>
 
 #include "lab/articles/findings.hpp"
@@ -12,18 +15,23 @@
 namespace freehold::cli::articles {
 namespace {
 
-void add_failures(std::vector<std::string>& all, const auto& part) {
-  if (part) std::ranges::move(failures_of(*part), std::back_inserter(all));
-}
-
 OptionTable<Choice>& options() {
   static OptionTable<Choice> table = [] {
     OptionTable<Choice> all;
     all.numbers("--articles", &Choice::articles, kFirstArticle, kLastArticle, "Numbers of the articles to test")
-        .measured("", "Short run: one set, a tenth of the work", [](Choice& choice) {
-          choice.repeat = 1;
-          choice.quick = true;
-        });
+        .row("--full", "Long run: the articles' own counts and sets, which takes hours", "",
+             [](Choice& choice, const std::string&, const std::string&) {
+               choice.full = true;
+               choice.repeat = 0;
+               choice.store = "freehold-articles.sets";
+             })
+        .row("--store", "Keep each finished measurement in this file, and go on from it [--full: freehold-articles.sets]",
+             "FILE", [](Choice& choice, const std::string&, const std::string& text) { choice.store = text; })
+        .measured("", "Short run: one set, a tenth of the work; each article's heading says what was measured",
+                  [](Choice& choice) {
+                    choice.repeat = 1;
+                    choice.quick = true;
+                  });
     return all;
   }();
   return table;
@@ -31,23 +39,34 @@ OptionTable<Choice>& options() {
 
 using scale::Workload;
 
-constexpr std::uint32_t kThreads = 8;  // of articles 1 and 2
+constexpr std::uint32_t kThreads = 8;          // of articles 1 and 2
+constexpr std::uint32_t kUncut = 3'600'000;    // milliseconds that no test takes
+constexpr std::uint32_t kIteration_ms = 5000;  // article 4: "about 4-6 seconds", by one worker
+
+std::uint32_t sets_of(const Choice& choice, std::uint32_t sets_of_the_article) {
+  return choice.repeat == 0 ? sets_of_the_article : choice.repeat;
+}
+template <class T>
+T by_extent(const Choice& choice, T quick, T usual, T full) {
+  return choice.full ? full : choice.quick ? quick : usual;
+}
 
 pools::Settings pools_of(const Choice& choice, const char* names, std::vector<pools::Trial> tests) {
   pools::Settings settings;
   settings.pools = parse_candidates(pools::candidates(), "--pools", names);
   settings.tests = std::move(tests);
   settings.threads = kThreads;
-  settings.repeat = choice.repeat;
-  settings.operations = choice.quick ? 20'000 : 200'000;
-  settings.milliseconds = choice.quick ? 40 : 400;
+  settings.repeat = sets_of(choice, 5);
+  settings.operations = by_extent(choice, 20'000, 200'000, 1'000'000);
+  settings.milliseconds = by_extent(choice, 40U, 400U, kUncut);
   return settings;
 }
 
 pools::Settings crc_of(const Choice& choice) {
   pools::Settings settings =
       pools_of(choice, "best,stacks-by-thread,stacks-by-hash,stacks-by-cpu,baseline", {pools::Trial::kCrc});
-  settings.operations = choice.quick ? 2'000 : 30'000;  // of a writer; four times as many of a reader
+  settings.repeat = sets_of(choice, 50);
+  settings.operations = by_extent(choice, 2'000, 30'000, 1'000'000);  // of a writer; four times as many of a reader
   settings.crc_threads = {kThreads, 16, 32};
   return settings;
 }
@@ -91,44 +110,55 @@ pools::Settings alone_of(const Choice& choice) {
                "locked-bitmap-tree-unlocked,boost-pool-unlocked",
                {pools::Trial::kSingle, pools::Trial::kPair, pools::Trial::kAlike, pools::Trial::kMixed});
   settings.threads = 1;
-  settings.operations *= 5;
+  if (!choice.full) settings.operations *= 5;
   return settings;
 }
 
 timers::Settings timers_of(const Choice& choice) {
   using timers::Trial;
   timers::Settings settings;
-  settings.structures =
-      parse_candidates(timers::candidates(), "--timers",
-                       "article,article-1-arena,article-containers,article-containers-1-arena,article-private,"
-                       "article-wheel,article-wheel-containers,article-wheel-private,queue,wheel");
+  std::string names =
+      "article,article-1-arena,article-containers,article-containers-1-arena,article-private,article-pool-resource,"
+      "article-wheel,article-wheel-containers,article-wheel-private,queue,wheel";
+  if (find_by_name(timers::candidates(), timers::kArticlesMspace) != nullptr) names += ",article-mspace";
+  settings.structures = parse_candidates(timers::candidates(), "--timers", names);
   settings.tests = {Trial::kFreshRandom, Trial::kFreshAscending, Trial::kRandom, Trial::kCancel, Trial::kShared};
   settings.loads = {timers::Load::kAlone, timers::Load::kHeap};
-  settings.repeat = choice.repeat;
+  settings.repeat = sets_of(choice, 5);
   settings.background = 1;  // a CPU for it and one for the timers: more would take cache and CPU time as well
   settings.milliseconds = choice.quick ? 5 : 60;
   if (choice.quick) settings.count = settings.cancelled = settings.shared = 10'000;
   return settings;
 }
 
+const std::vector<std::uint32_t> kArticlesWorkers{1, 2, 3, 4, 6};
+
 scale::Settings scale_of(const Choice& choice, std::vector<Workload> tests) {
   scale::Settings settings;
   settings.subjects = scale::subjects_of({find_allocator("system"), find_allocator("freehold")});
   settings.tests = std::move(tests);
-  settings.workers = {1, 2, 4};
-  settings.repeat = choice.repeat;
-  settings.milliseconds = choice.quick ? 10 : 60;
+  settings.workers = kArticlesWorkers;
+  settings.repeat = sets_of(choice, 3);
+  settings.milliseconds = by_extent(choice, 10U, 60U, kIteration_ms * settings.iterations);
   return settings;
 }
 
-// The workers of article 4, but its three.
-const std::vector<std::uint32_t> kArticlesWorkers{1, 2, 4, 6};
-
 scale::Settings one_cpu_of(const Choice& choice) {
-  scale::Settings settings = scale_of(choice, {Workload::kCompute, Workload::kAllocate, Workload::kMemory});
+  scale::Settings settings =
+      scale_of(choice, {Workload::kCompute, Workload::kAllocate, Workload::kMixed, Workload::kMemory, Workload::kOwnMemory});
   settings.subjects = scale::subjects_of({find_allocator("system")});
-  settings.workers = kArticlesWorkers;
   settings.one_cpu = true;
+  return settings;
+}
+
+// The article's service had hundreds of documents in a second; the article's table was for eight tasks.
+scale::Settings pooled_of(const Choice& choice) {
+  scale::Settings settings = scale_of(choice, {Workload::kAllocate});
+  settings.subjects = scale::subjects_of({find_allocator("system")});
+  settings.modes = {Mode::kProcesses, Mode::kPool, Mode::kSpawn};
+  settings.workers = {1, 2, 4, 8};
+  settings.iterations = by_extent(choice, 8U, 48U, 480U);
+  settings.milliseconds = 3 * settings.iterations;
   return settings;
 }
 
@@ -136,19 +166,18 @@ scale::Settings one_cpu_of(const Choice& choice) {
 
 Results run_experiment(const Results& plan, Interrupts& interrupts, Progress& progress) {
   Results results = plan;
+  std::optional<SampleStore> store;
+  if (!plan.choice.store.empty()) store.emplace(plan.choice.store);
+  progress.expect(extent_of(plan).measurements);
   record_run(results, [&] {
     bool complete = true;
-    const auto measure_part = [&](auto& part) {
-      if (!part) return;
+    for_each_part(results, [&](auto& part) {
       if (interrupts.arrived() != 0) return part.reset();
+      part->settings.store = store ? &*store : nullptr;
       part = run_experiment(part->settings, interrupts, progress);
+      part->settings.store = nullptr;
       complete &= part->complete;
-    };
-    for (auto* part :
-         {&results.crc, &results.crc_on_one_cpu, &results.handed, &results.several, &results.fewer, &results.alone})
-      measure_part(*part);
-    measure_part(results.timers);
-    for (auto* part : {&results.scaling, &results.one_cpu, &results.blocks}) measure_part(*part);
+    });
     return complete && interrupts.arrived() == 0;
   });
   return results;
@@ -156,11 +185,7 @@ Results run_experiment(const Results& plan, Interrupts& interrupts, Progress& pr
 
 std::vector<std::string> failures_of(const Results& results) {
   std::vector<std::string> all;
-  for (const auto* part :
-       {&results.crc, &results.crc_on_one_cpu, &results.handed, &results.several, &results.fewer, &results.alone})
-    add_failures(all, *part);
-  add_failures(all, results.timers);
-  for (const auto* part : {&results.scaling, &results.one_cpu, &results.blocks}) add_failures(all, *part);
+  for_each_part(results, [&](const auto& part) { std::ranges::move(cli::failures_of(*part), std::back_inserter(all)); });
   return all;
 }
 
@@ -169,7 +194,71 @@ bool Results::has_failures() const { return !failures_of(*this).empty(); }
 void add_options(Command& command) { options().add_to(command, "docs/articles.md has the claims and a stored run."); }
 
 int run_command() {
-  return cli::run_command(options().files(), plan_of(options().settings()), run_experiment, page_parts());
+  const Choice choice = options().settings();
+  if (choice.quick && choice.full) throw Failure(kExitRefused, "--full: it cannot be --quick, too");
+  const Results plan = plan_of(choice);
+  if (const auto [seconds, measurements] = extent_of(plan); choice.full) {
+    std::fputs(fmt::format("{} measurements, about {} on a quiet machine. {} keeps what is finished: after Ctrl-C the same "
+                           "command goes on.\n",
+                           measurements, duration_text(seconds), printable(choice.store))
+                   .c_str(),
+               stderr);
+  }
+  return cli::run_command(options().files(), plan, run_experiment, page_parts());
+}
+
+namespace {
+
+double seconds_of(const pools::Job& job) {
+  constexpr double kPair_s = 100e-9;  // of the slower pools
+  return 0.1 + std::min(1e-3 * job.milliseconds, kPair_s * static_cast<double>(job.wished_operations()));
+}
+double seconds_of(const timers::Job& job) { return 0.1 + 1e-3 * job.milliseconds * job.users; }
+double seconds_of(const scale::Job& job) {
+  const bool in_turns = job.one_cpu || job.test == Workload::kLocked;
+  return 0.1 + 1e-3 * job.milliseconds / (in_turns ? 1 : std::min(job.workers, this_machine().cpus));
+}
+
+std::string cut_of(const pools::Results& part) {
+  const auto cut = std::ranges::count_if(part.series, pools::is_shortened);
+  if (cut == 0) return {};
+  return fmt::format(" ({} of {} figures come from fewer: a test ends after {} ms)", cut, part.series.size(),
+                     part.settings.milliseconds);
+}
+
+}  // namespace
+
+Extent extent_of(const Results& plan) {
+  Extent extent;
+  for_each_part(plan, [&](const auto& part) {
+    for (const auto& series : part->series) extent.seconds += part->settings.repeat * seconds_of(series.job);
+    extent.measurements += part->settings.repeat * part->series.size();
+  });
+  return extent;
+}
+
+std::string counts_of(const Results& results, std::uint32_t article) {
+  const auto sets = [](const auto& part) {
+    return part.settings.repeat == 1 ? "one set" : fmt::format("medians of {} sets", part.settings.repeat);
+  };
+  const auto shared = [&](const scale::Results& part) {
+    const auto& s = part.settings;
+    return fmt::format("{} workers share {} iterations of about {:.3g} ms; {}", fmt::join(s.workers, ", "), s.iterations,
+                       static_cast<double>(s.milliseconds) / s.iterations, sets(part));
+  };
+  if (article == 1 && results.crc)
+    return fmt::format("{} writes of each writer, {} reads of each reader{}; {}", results.crc->settings.operations,
+                       results.crc->settings.operations * results.crc->settings.crc_reads, cut_of(*results.crc),
+                       sets(*results.crc));
+  if (article == 2 && results.several)
+    return fmt::format("{} blocks of {} bytes for each of {} threads{}; {}", results.several->settings.operations,
+                       results.several->settings.slot_bytes, kThreads, cut_of(*results.several), sets(*results.several));
+  if (article == 3 && results.timers)
+    return fmt::format("{} timers, {} that are cancelled; {}", results.timers->settings.count,
+                       results.timers->settings.cancelled, sets(*results.timers));
+  if (article == 4 && results.scaling) return shared(*results.scaling);
+  if (article == 5 && results.blocks) return shared(*results.blocks);
+  return {};
 }
 
 Results plan_of(const Choice& choice) {
@@ -189,15 +278,18 @@ Results plan_of(const Choice& choice) {
   }
   if (has(3)) add(plan.timers, timers_of(choice));
   if (has(4)) {
-    scale::Settings scaling = scale_of(choice, {Workload::kCompute, Workload::kAllocate, Workload::kMixed, Workload::kMemory,
-                                                Workload::kObject, Workload::kLocked});
+    scale::Settings scaling =
+        scale_of(choice, {Workload::kCompute, Workload::kAllocate, Workload::kMixed, Workload::kMemory, Workload::kOwnMemory,
+                          Workload::kObject, Workload::kReserved, Workload::kWorkerHeap, Workload::kLocked});
     scaling.modes = {Mode::kThreads, Mode::kProcesses, Mode::kPool};
-    scaling.workers = kArticlesWorkers;
     add(plan.scaling, scaling);
     add(plan.one_cpu, one_cpu_of(choice));
+    add(plan.pooled, pooled_of(choice));
   }
   if (has(5)) {
     scale::Settings blocks = scale_of(choice, {Workload::kCompute, Workload::kIsolation, Workload::kHandover});
+    blocks.workers = {1, 2, 4};
+    if (choice.full) blocks.milliseconds = 1000;  // the article says nothing of it
     blocks.modes = {Mode::kThreads};
     add(plan.blocks, blocks);
   }

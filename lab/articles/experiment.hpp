@@ -20,8 +20,10 @@ inline constexpr std::uint32_t kFirstArticle = 1, kLastArticle = 5;
 
 struct Choice {
   std::vector<std::uint32_t> articles{1, 2, 3, 4, 5};
-  std::uint32_t repeat = 5;
-  bool quick = false;  // a tenth of the work, one set unless `repeat` is given
+  std::uint32_t repeat = 5;  // 0: as often as each article did
+  bool quick = false;        // a tenth of the work, one set unless `repeat` is given
+  bool full = false;         // the articles' own counts
+  std::string store = {};    // the file that keeps finished measurements; empty: none
 };
 
 // The parts that no chosen article needs are empty. A plan is results without measurements.
@@ -36,16 +38,36 @@ struct Results : RunRecord {
   std::optional<timers::Results> timers;  // article 3
   std::optional<scale::Results> scaling;  // article 4
   std::optional<scale::Results> one_cpu;  // its tests on a single processor
+  std::optional<scale::Results> pooled;   // short documents, by processes, by the pool, by a process for each
   std::optional<scale::Results> blocks;   // article 5
 
   [[nodiscard]] bool has_failures() const;
 };
+
+// f(part), an optional, for each part that there is, in the order in which they are measured.
+template <class AnyResults>
+void for_each_part(AnyResults& results, auto f) {
+  const auto each = [&](auto&... parts) { ((parts ? f(parts) : void()), ...); };
+  each(results.crc, results.crc_on_one_cpu, results.handed, results.several, results.fewer, results.alone, results.timers,
+       results.scaling, results.one_cpu, results.pooled, results.blocks);
+}
+inline void drop_disturbed(Results& results) {
+  for_each_part(results, [](auto& part) { cli::drop_disturbed(*part); });
+}
 
 // Throws Failure when Freehold's library, which article 4's claims need, cannot be found.
 [[nodiscard]] Results plan_of(const Choice& choice);
 
 // Without the parts that were not begun before an interrupt.
 [[nodiscard]] Results run_experiment(const Results& plan, Interrupts& interrupts, Progress& progress);
+// Seconds that the plan takes on a quiet machine, roughly; and its measurements.
+struct Extent {
+  double seconds = 0;
+  std::size_t measurements = 0;
+};
+[[nodiscard]] Extent extent_of(const Results& plan);
+// What is measured for an article, with its counts.
+[[nodiscard]] std::string counts_of(const Results& results, std::uint32_t article);
 // The failed measurements, a sentence each.
 [[nodiscard]] std::vector<std::string> failures_of(const Results& results);
 // The subcommand: its options, and its action after the parsing, which returns the exit code.

@@ -4,20 +4,33 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 namespace freehold::cli::articles {
 
-Findings findings_of(const Results& results) {
+namespace {
+
+// By all measurements.
+Findings all_findings(const Results& results) {
   Findings findings;
   if (results.crc && results.crc_on_one_cpu && results.handed) find_distributed_pools(results, findings);
   if (results.handed && results.several && results.fewer && results.alone) find_pools_compared(results, findings);
   if (results.timers) find_timers(results, findings);
-  if (results.scaling && results.one_cpu) find_scaling(results, findings);
+  if (results.scaling && results.one_cpu && results.pooled) find_scaling(results, findings);
   if (results.blocks) find_thread_local(results, findings);
+  return findings;
+}
+
+}  // namespace
+
+Findings findings_of(const Results& results) {
+  Findings findings = all_findings(results);
+  findings.claims = judge_undisturbed(results, [](const Results& some) { return all_findings(some).claims; });
   if (!results.complete) findings.notes.emplace_back(kInterruptedNote);
   for (std::string& failure : failures_of(results)) findings.notes.push_back(std::move(failure));
+  std::vector<double> others;
+  for_each_part(results, [&](const auto& part) { add_others(*part, others); });
+  note_busy(others, findings.notes);
   if (results.choice.repeat == 1)
     findings.notes.emplace_back("There was one set only: a verdict near its threshold means nothing.");
   return findings;
@@ -30,18 +43,8 @@ void Claims::judge(Words words, const Sets& ratio, double threshold, bool at_lea
   claim.id = std::move(words.id);
   claim.statement = std::move(words.statement);
   claim.limits = std::move(words.limits);
-  Sets printed = ratio;
-  for (auto& value : printed) {
-    if (value) value = std::round(100 * *value) / 100;
-  }
-  claim.judge(printed, threshold, at_least);
-  if (claim.ratio) {
-    claim.figure = std::move(words.figure);
-    if (others_ > kBusyMachine && !words.by_cpu_time) {
-      claim.outcome = Outcome::kUndecided;
-      claim.limits += fmt::format("; other programs had {:.0f}% of the CPUs", 100 * others_);
-    }
-  }
+  claim.judge(ratio, threshold, at_least);
+  if (claim.ratio) claim.figure = std::move(words.figure);
   add(std::move(claim));
 }
 

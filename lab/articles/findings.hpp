@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Decides for each claim of the five articles whether the figures of this machine reproduce it. A claim is a ratio and a
-// threshold, or a sentence that no machine like this can test. A claim by elapsed time is undecided if other programs had
-// the CPUs.
+// threshold, or a sentence that no machine like this can test.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -80,14 +79,11 @@ void find_thread_local(const Results& results, Findings& findings);
 // Claims as they are found.
 class Claims {
  public:
-  // `others`: the share of the CPUs that other programs had.
-  Claims(std::uint32_t article, unsigned cpus, double others, std::vector<Claim>& all)
-      : article_(article), cpus_(cpus), others_(others), all_(all) {}
+  Claims(std::uint32_t article, unsigned cpus, std::vector<Claim>& all) : article_(article), cpus_(cpus), all_(all) {}
 
   struct Words {
     std::string id, statement, figure, limits;
-    unsigned least_cpus = 1;   // with fewer, nothing can be said
-    bool by_cpu_time = false;  // else other programs change the figures
+    unsigned least_cpus = 1;  // with fewer, nothing can be said
   };
   void at_least(Words words, const Sets& ratio, double threshold) { judge(std::move(words), ratio, threshold, true); }
   void at_most(Words words, const Sets& ratio, double threshold) { judge(std::move(words), ratio, threshold, false); }
@@ -100,7 +96,6 @@ class Claims {
 
   std::uint32_t article_;
   unsigned cpus_;
-  double others_;
   std::vector<Claim>& all_;
 };
 

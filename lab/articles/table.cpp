@@ -24,9 +24,7 @@ void add_claim(std::string& out, const Claim& claim) {
   out += fmt::format("\n  {:<13} {}\n", name_of(claim.outcome), claim.statement);
   const std::string indent(16, ' ');
   if (!claim.figure.empty()) out += wrap(claim.figure, kWidth, indent);
-  if (claim.ratio)
-    out += fmt::format("{}{:.2f} ({:.2f}–{:.2f} in the sets), reproduced from {:.2f} {}\n", indent, claim.ratio->median,
-                       claim.ratio->least, claim.ratio->greatest, claim.threshold, claim.at_least ? "up" : "down");
+  if (claim.ratio) out += wrap(ratio_text(claim), kWidth, indent);
   if (!claim.limits.empty()) out += wrap("Limits: " + claim.limits + ".", kWidth, indent);
 }
 
@@ -51,20 +49,14 @@ void add_table(std::string& out, const Table& table) {
 using nlohmann::ordered_json;
 
 ordered_json claim_json(const Claim& claim) {
-  const auto of_ratio = [&](double Range::* part) {
-    return claim.ratio ? ordered_json(*claim.ratio.*part) : ordered_json(nullptr);
-  };
-  return {{"article", claim.article},
-          {"id", claim.id},
-          {"claim", claim.statement},
-          {"verdict", name_of(claim.outcome)},
-          {"figure", text_or_null(claim.figure)},
-          {"limits", text_or_null(claim.limits)},
-          {"ratio", of_ratio(&Range::median)},
-          {"least_ratio", of_ratio(&Range::least)},
-          {"greatest_ratio", of_ratio(&Range::greatest)},
-          {"threshold", claim.ratio ? ordered_json(claim.threshold) : ordered_json(nullptr)},
-          {"at_least", claim.at_least}};
+  ordered_json json{{"article", claim.article},
+                    {"id", claim.id},
+                    {"claim", claim.statement},
+                    {"verdict", name_of(claim.outcome)},
+                    {"figure", text_or_null(claim.figure)},
+                    {"limits", text_or_null(claim.limits)}};
+  json.update(ratio_json(claim));
+  return json;
 }
 
 ordered_json plot_json(const Plot& plot) {
@@ -115,10 +107,9 @@ PageParts page_parts() {
 std::string table_of(const Results& results) {
   const Findings findings = findings_of(results);
   std::string out = machine_line(results.machine);
-  out += fmt::format("medians of {} sets\n", results.choice.repeat);
   for (std::uint32_t article = kFirstArticle; article <= kLastArticle; ++article) {
     if (std::ranges::count(findings.claims, article, &Claim::article) == 0) continue;
-    out += fmt::format("\nARTICLE {}\n", article);
+    out += fmt::format("\nARTICLE {}\n", article) + wrap(counts_of(results, article), kWidth, "  ");
     for (const Claim& claim : findings.claims) {
       if (claim.article == article) add_claim(out, claim);
     }
@@ -137,7 +128,9 @@ ordered_json results_json(const Results& results) {
   });
   const Choice& choice = results.choice;
   ordered_json json = head_json("freehold-articles", results);
-  json.update({{"settings", {{"articles", choice.articles}, {"repeat", choice.repeat}, {"quick", choice.quick}}},
+  json.update({{"settings",
+                {{"articles", choice.articles}, {"repeat", choice.repeat}, {"quick", choice.quick}, {"full", choice.full}}},
+               {"counts", list_json(choice.articles, [&](std::uint32_t article) { return counts_of(results, article); })},
                {"claims", list_json(findings.claims, claim_json)},
                {"tables", std::move(tables)},
                {"plots", list_json(findings.plots, plot_json)},

@@ -118,7 +118,7 @@ class OptionTable {
   OptionTable& measured(const char* time, const char* quick_help, void (*quick)(Settings& settings)) {
     number("--repeat", &Settings::repeat, 1, 1000, "Number of sets of measurements, for medians");
     if constexpr (requires(Settings settings) { settings.milliseconds; })
-      number("--time", &Settings::milliseconds, 1, 60'000, time, "MS").as("milliseconds");
+      number("--time", &Settings::milliseconds, 1, 3'600'000, time, "MS").as("milliseconds");
     quick_help_ = quick_help;
     quick_ = quick;
     return *this;

@@ -10,8 +10,12 @@
 //   complaint(r)  why the report r cannot be used; empty: it can
 //   group()       jobs with the same one will be compared, and follow each other
 //   name(), place(), text()   what is measured, in which row, and both as the progress line shows them
-// A job that failed once is not measured again, because it would fail again, perhaps only at its time limit.
+// A job that failed once is not measured again, because it would fail again, perhaps only at its time limit. Measurements
+// beside which other programs had the CPUs are repeated at the end of their set, until as many as a quarter of a set were
+// repeated in vain.
 #pragma once
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
@@ -26,6 +30,8 @@
 #include "cli/support/interrupts.hpp"
 #include "lab/experiment/job_words.hpp"
 #include "lab/experiment/measure.hpp"
+#include "lab/experiment/others.hpp"
+#include "lab/experiment/sample_store.hpp"
 #include "lab/experiment/series.hpp"
 
 namespace freehold::cli {
@@ -61,27 +67,60 @@ int worker_main(const std::vector<std::string>& words) {
   return run_as_worker([&] { return job_of_words<Job>(words).run(); });
 }
 
-// Every set has its own order. Returns false as soon as a measurement is interrupted.
+// measure(job, set, again) -> Measured<Report>, whose `others` says how busy the machine was. Every set has its own order.
+// Returns false as soon as a measurement is interrupted.
 template <class Job, class Report>
-[[nodiscard]] bool measure_sets(std::uint32_t sets, std::vector<JobSeries<Job, Report>>& series, Interrupts& interrupts,
-                                Progress& progress) {
-  std::size_t done = 0;
+[[nodiscard]] bool measure_sets(std::uint32_t sets, std::vector<JobSeries<Job, Report>>& series, Progress& progress,
+                                auto measure) {
+  constexpr int kMostPasses = 3;  // of a set: what a busy machine disturbed twice again, it disturbs the third time as well
+  std::size_t done = 0, in_vain = 1 + series.size() / 4;
   for (std::uint32_t set = 0; set < sets; ++set) {
-    for (const std::size_t i : shuffled_groups(series.size(), set, [&](std::size_t at) { return series[at].job.group(); })) {
-      auto& [job, samples, failure] = series[i];
-      progress.show(done++, series.size() * sets, job.text());
-      if (!failure.empty()) continue;
-      const Measured<Report> measured = measure(job, interrupts);
-      if (std::holds_alternative<Interrupted>(measured)) return false;
-      if (const NoReport* none = std::get_if<NoReport>(&measured)) {
-        failure = none->why;
-        continue;
+    const auto order = shuffled_groups(series.size(), set, [&](std::size_t at) { return series[at].job.group(); });
+    for (int pass = 0; pass < kMostPasses; ++pass) {
+      for (const std::size_t i : order) {
+        auto& [job, samples, failure] = series[i];
+        const bool again = pass > 0;
+        if (again && (!failure.empty() || !is_disturbed(samples[set]) || in_vain == 0)) continue;
+        progress.show(again ? done : done++, series.size() * sets, job.text() + (again ? ", again" : ""));
+        if (!failure.empty()) continue;
+        Measured<Report> measured = measure(job, set, again);
+        if (std::holds_alternative<Interrupted>(measured)) return false;
+        if (const NoReport* none = std::get_if<NoReport>(&measured)) {
+          failure = none->why;
+          continue;
+        }
+        samples.resize(set + 1);
+        samples[set] = std::get<Report>(measured);
+        if (again && is_disturbed(samples[set])) --in_vain;
       }
-      samples.resize(set + 1);
-      samples[set] = std::get<Report>(measured);
     }
   }
   return true;
+}
+// The same in worker processes, of which each is the only work of this program meanwhile. `store`: has what was measured
+// before, and keeps what is; null: none.
+template <class Job, class Report>
+[[nodiscard]] bool measure_sets(std::uint32_t sets, std::vector<JobSeries<Job, Report>>& series, Interrupts& interrupts,
+                                Progress& progress, SampleStore* store) {
+  const auto now_s = [] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  };
+  OthersShare others(this_machine().cpus, [&] { return OthersShare::Mark{now_s(), cpu_seconds_of_others()}; });
+  return measure_sets(sets, series, progress, [&](const Job& job, std::uint32_t set, bool again) -> Measured<Report> {
+    const std::string key =
+        fmt::format("{} {} {} set {}", Job::kWorker, fmt::join(words_of(job), " "), job.library, set + 1);
+    if (store != nullptr && !again) {
+      if (const auto stored = store->find<Report>(key)) return *stored;
+    }
+    others.begin();
+    Measured<Report> measured = measure(job, interrupts);
+    const double share = others.end();
+    if (Report* const report = std::get_if<Report>(&measured)) {
+      report->others = share;
+      if (store != nullptr) store->add(key, *report);
+    }
+    return measured;
+  });
 }
 
 // Calls measure(), which returns whether it was completed, and notes where, when and how long that was.
@@ -89,10 +128,8 @@ void record_run(RunRecord& record, auto measure) {
   record.machine = this_machine();
   record.date = today();
   const auto begin = std::chrono::steady_clock::now();
-  const double others_s = cpu_seconds_of_others();
   record.complete = measure();
   record.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  record.others = std::max(0.0, cpu_seconds_of_others() - others_s) / (record.seconds * record.machine.cpus);
 }
 
 }  // namespace freehold::cli

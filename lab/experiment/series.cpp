@@ -21,6 +21,15 @@ void note_spread(double limit, const std::vector<Sets>& medians, std::vector<std
                               wide, all, 100 * limit, 100 * widest));
 }
 
+void note_busy(const std::vector<double>& others, std::vector<std::string>& notes) {
+  const auto busy = std::ranges::count_if(others, [](double share) { return share > kBusyMachine; });
+  if (busy == 0) return;
+  notes.push_back(
+      fmt::format("Other programs had more than {:.0f}% of the CPUs beside {} of {} measurements, up to {:.0f}%: nothing is "
+                  "decided by those. Repeat this on a quiet machine.",
+                  100 * kBusyMachine, busy, others.size(), 100 * std::ranges::max(others)));
+}
+
 double spread_of(const Sets& sets) { return spread(known(sets)); }
 
 }  // namespace freehold::cli

@@ -28,7 +28,6 @@ struct RunRecord {
   std::string date;      // of the beginning; UTC, ISO 8601
   bool complete = true;  // false: interrupted
   double seconds = 0;    // from beginning to end
-  double others = 0;     // the share of the CPUs that other programs had during the run
 };
 
 template <class Settings, class Job, class Report>
@@ -54,6 +53,27 @@ struct ExperimentResults : RunRecord {
   }
 };
 
+// From this share of the CPUs on that other programs had beside a measurement, it decides nothing.
+inline constexpr double kBusyMachine = 0.15;
+template <class Report>
+[[nodiscard]] bool is_disturbed(const std::optional<Report>& sample) {
+  return sample && sample->others > kBusyMachine;
+}
+
+// The results without the disturbed measurements: what is decided is decided by these.
+template <class Settings, class Job, class Report>
+void drop_disturbed(ExperimentResults<Settings, Job, Report>& results) {
+  for (auto& series : results.series) {
+    for (auto& sample : series.samples)
+      if (is_disturbed(sample)) sample.reset();
+  }
+}
+template <class Results>
+[[nodiscard]] Results undisturbed(Results results) {
+  drop_disturbed(results);
+  return results;
+}
+
 // figure(sample) in each set; null: there is no series.
 template <class Job, class Report>
 [[nodiscard]] Sets sets_of(const JobSeries<Job, Report>* series, auto figure) {
@@ -78,11 +98,24 @@ template <class Settings, class Job, class Report>
 
 inline constexpr std::string_view kInterruptedNote = "Interrupted: only the measurements finished until then are shown.";
 
-// Notes below the figures that every experiment may need: it was interrupted; measurements failed.
+// Adds a sentence if some of the shares of the CPUs, one for each measurement, are those of a busy machine.
+void note_busy(const std::vector<double>& others, std::vector<std::string>& notes);
+template <class Settings, class Job, class Report>
+void add_others(const ExperimentResults<Settings, Job, Report>& results, std::vector<double>& others) {
+  for (const auto& series : results.series) {
+    for (const auto& sample : series.samples)
+      if (sample) others.push_back(sample->others);
+  }
+}
+
+// Notes below the figures that every experiment may need: it was interrupted; measurements failed; the machine was busy.
 template <class Settings, class Job, class Report>
 [[nodiscard]] std::vector<std::string> first_notes(const ExperimentResults<Settings, Job, Report>& results) {
   std::vector<std::string> notes = failures_of(results);
   if (!results.complete) notes.emplace(notes.begin(), kInterruptedNote);
+  std::vector<double> others;
+  add_others(results, others);
+  note_busy(others, notes);
   return notes;
 }
 // Adds a sentence if sets differ by more than `limit` of their median. Each element: the figures that one median is of.

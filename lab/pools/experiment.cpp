@@ -145,7 +145,7 @@ std::string Job::text() const {
 Results run_experiment(const Settings& settings, Interrupts& interrupts, Progress& progress) {
   Results results(settings, jobs_of(settings));
   record_run(results, [&] {
-    if (!measure_sets(settings.repeat, results.series, interrupts, progress)) return false;
+    if (!measure_sets(settings.repeat, results.series, interrupts, progress, settings.store)) return false;
     if (settings.simulate) results.simulated = simulate(settings.pools, interrupts, progress);
     return !settings.simulate || interrupts.arrived() == 0;
   });
@@ -176,11 +176,11 @@ ordered_json row_json(const Row& row) {
 
 ordered_json sample_json(const std::optional<Report>& sample) {
   if (!sample) return nullptr;
-  return members_json(*sample,
-                      std::tuple{std::pair{"elapsed_ns", &Report::elapsed_ns}, std::pair{"operations", &Report::operations},
-                                 std::pair{"failures", &Report::failures}, std::pair{"conflicts", &Report::conflicts},
-                                 std::pair{"scatter", &Report::scatter}, std::pair{"cpu_ns", &Report::cpu_ns},
-                                 std::pair{"peak_rss_bytes", &Report::peak_rss_bytes}});
+  return members_json(
+      *sample, std::tuple{std::pair{"elapsed_ns", &Report::elapsed_ns}, std::pair{"operations", &Report::operations},
+                          std::pair{"failures", &Report::failures}, std::pair{"conflicts", &Report::conflicts},
+                          std::pair{"scatter", &Report::scatter}, std::pair{"cpu_ns", &Report::cpu_ns},
+                          std::pair{"peak_rss_bytes", &Report::peak_rss_bytes}, std::pair{"others", &Report::others}});
 }
 
 ordered_json series_json(const Series& series) {

@@ -13,6 +13,7 @@
 #include "cli/report/page.hpp"
 #include "cli/support/command_line.hpp"
 #include "cli/support/interrupts.hpp"
+#include "lab/experiment/sample_store.hpp"
 #include "lab/experiment/series.hpp"
 #include "lab/pools/job.hpp"
 #include "lab/pools/simulate.hpp"
@@ -34,8 +35,9 @@ struct Settings {
   std::vector<std::uint32_t> crc_threads{8, 16, 32};
   std::vector<std::uint32_t> crc_pools{1, 2, 4, 8, 16, 32};
   std::uint32_t crc_bytes = 64;
-  std::uint32_t crc_reads = 4;  // for each write; a writer does `operations`, a reader this many times as many
-  bool simulate = false;        // count coherence misses on simulated cores, too
+  std::uint32_t crc_reads = 4;   // for each write; a writer does `operations`, a reader this many times as many
+  bool simulate = false;         // count coherence misses on simulated cores, too
+  SampleStore* store = nullptr;  // see measure_sets()
 };
 
 // In the order of the tables.

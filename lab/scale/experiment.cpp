@@ -44,6 +44,8 @@ OptionTable<Settings>& options() {
             "LIST", choose_allocators, subjects_json)
         .as("subjects")
         .numbers("--workers", &Settings::workers, 1, kMostWorkers, "Numbers of workers", {1})
+        .flag("--one-cpu", &Settings::one_cpu, "Keep all workers of a measurement on one CPU")
+        .written("one_cpu", &Settings::one_cpu)
         .number("--iterations", &Settings::iterations, 1, 100'000, "Number of iterations that the workers share")
         .row("--via", "pool: add the mode pool; run the tests compute, allocate and locked", "pool", choose_pool)
         .names("--tests", &Settings::tests, kWorkloads)
@@ -132,7 +134,13 @@ class Calibration {
 bool calibrate(Results& results, Interrupts& interrupts, Progress& progress) {
   for (const Workload test : results.settings.tests) {
     progress.show(0, 0, std::string(name_of(test)));
-    const std::uint64_t units = Calibration(results, interrupts).units_for(test);
+    SampleStore* const store = results.settings.store;
+    const std::string key =
+        fmt::format("units of {} in {} ms of {} iterations{}", name_of(test), results.settings.milliseconds,
+                    results.settings.iterations, results.settings.one_cpu ? " on one CPU" : "");
+    const auto stored = store != nullptr ? store->find<std::uint64_t>(key) : std::nullopt;
+    const std::uint64_t units = stored ? *stored : Calibration(results, interrupts).units_for(test);
+    if (store != nullptr && !stored && interrupts.arrived() == 0) store->add(key, units);
     for (Series& series : results.series)
       if (series.job.test == test) series.job.units = units;
     if (interrupts.arrived() != 0) return false;
@@ -176,7 +184,7 @@ std::vector<Job> jobs_of(const Settings& settings) {
   std::vector<Job> jobs;
   for (const Mode mode : settings.modes) {
     for (const Workload test : settings.tests) {
-      if (mode == Mode::kPool ? runs_in_a_pool(test) : runs_as_processes(test)) add_jobs(jobs, settings, test, mode);
+      if (mode >= Mode::kPool ? runs_in_a_pool(test) : runs_as_processes(test)) add_jobs(jobs, settings, test, mode);
     }
   }
   if (std::ranges::count(settings.modes, Mode::kThreads) == 0) return jobs;
@@ -190,7 +198,8 @@ Results run_experiment(const Settings& settings, Interrupts& interrupts, Progres
   Results results(settings, jobs_of(settings));
   results.notes = settings.notes;
   record_run(results, [&] {
-    return calibrate(results, interrupts, progress) && measure_sets(settings.repeat, results.series, interrupts, progress);
+    return calibrate(results, interrupts, progress) &&
+           measure_sets(settings.repeat, results.series, interrupts, progress, settings.store);
   });
   return results;
 }
@@ -210,7 +219,8 @@ int run_command() {
   if (jobs_of(settings).empty()) {
     throw Failure(
         kExitRefused,
-        "--mode: there is nothing to measure; isolation and handover run in threads only, memory does not run in a pool");
+        "--mode: there is nothing to measure; isolation and handover run in threads only, and memory, own-memory, object, "
+        "reserved and worker-heap not in a pool");
   }
   return cli::run_command(options().files(), settings, run_experiment, page_parts());
 }
@@ -221,8 +231,9 @@ namespace {
 
 ordered_json sample_json(const std::optional<Report>& sample) {
   if (!sample) return nullptr;
-  return members_json(*sample, std::tuple{std::pair{"elapsed_ns", &Report::elapsed_ns}, std::pair{"cpu_ns", &Report::cpu_ns},
-                                          std::pair{"peak_rss_bytes", &Report::peak_rss_bytes}});
+  return members_json(
+      *sample, std::tuple{std::pair{"elapsed_ns", &Report::elapsed_ns}, std::pair{"cpu_ns", &Report::cpu_ns},
+                          std::pair{"peak_rss_bytes", &Report::peak_rss_bytes}, std::pair{"others", &Report::others}});
 }
 
 ordered_json series_json(const Results& results, const Series& series) {
@@ -245,11 +256,10 @@ ordered_json series_json(const Results& results, const Series& series) {
 }
 
 ordered_json claim_json(const Claim& claim) {
-  return {{"id", claim.id},
-          {"statement", claim.statement},
-          {"outcome", name_of(claim.outcome)},
-          {"ratio", claim.ratio ? ordered_json(claim.ratio->median) : ordered_json(nullptr)},
-          {"figures", claim.figure}};
+  ordered_json json{
+      {"id", claim.id}, {"statement", claim.statement}, {"outcome", name_of(claim.outcome)}, {"figures", claim.figure}};
+  json.update(ratio_json(claim));
+  return json;
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "cli/support/interrupts.hpp"
 #include "cli/support/library.hpp"
 #include "lab/experiment/claim.hpp"
+#include "lab/experiment/sample_store.hpp"
 #include "lab/experiment/series.hpp"
 #include "lab/scale/job.hpp"
 
@@ -45,6 +46,7 @@ struct Settings {
   std::uint32_t milliseconds = 150;  // that one worker needs for a job, about
   bool one_cpu = false;              // all workers of a measurement share one CPU
   std::vector<std::string> notes;    // about the choice
+  SampleStore* store = nullptr;      // see measure_sets()
 };
 
 // The numbers of workers that make sense for a test: pairs for the handover.
@@ -94,10 +96,9 @@ struct Results : ExperimentResults<Settings, Job, Report> {
 // ---- the verdict: for each finding of the scaling article, whether the figures of this machine reproduce it, refute it, or
 // neither.
 //
-// Each finding is a ratio of two scaling curves: the geometric mean over the worker counts above one, computed in every set
-// on its own. Everything is undecided if the machine was busy with other work. The control of the
-// first two findings is the compute workload in the same mode. Its workers share nothing, so no workload could have scaled
-// better on this machine at that moment.
+// Each finding is a ratio of two speeds in every set, with as many workers as have a CPU each. The control of the first two
+// findings is the compute workload in the same mode. Its workers share nothing, so no workload could have scaled better on
+// this machine at that moment.
 
 // A workload scales like another if it reaches this much of the other's speed.
 inline constexpr double kScales = 0.80;         // of the compute workload

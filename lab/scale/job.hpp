@@ -14,11 +14,24 @@
 
 namespace freehold::cli::scale {
 
-// The scaling article's four workloads; the second one with a heap for each list; a component with one lock inside; the
-// thread-local article's two tests.
-enum class Workload : std::uint8_t { kCompute, kAllocate, kMixed, kMemory, kObject, kLocked, kIsolation, kHandover };
-inline constexpr Names<Workload, 8> kWorkloads{
-    {"compute", "allocate", "mixed", "memory", "object", "locked", "isolation", "handover"}};
+// The scaling article's four workloads; the fourth with memory of its own for each worker; the second one with the article's
+// remedies, a heap for each list, the same reserved and used again, a heap for each worker; a component with one lock
+// inside; the thread-local article's two tests.
+enum class Workload : std::uint8_t {
+  kCompute,
+  kAllocate,
+  kMixed,
+  kMemory,
+  kOwnMemory,
+  kObject,
+  kReserved,
+  kWorkerHeap,
+  kLocked,
+  kIsolation,
+  kHandover
+};
+inline constexpr Names<Workload, 11> kWorkloads{{"compute", "allocate", "mixed", "memory", "own-memory", "object",
+                                                 "reserved", "worker-heap", "locked", "isolation", "handover"}};
 [[nodiscard]] constexpr const auto& names_of(Workload) { return kWorkloads; }
 // The allocator of the thread-local article's tests: the process's malloc, which may be a preloaded library, or the
 // article's allocator over the process's malloc. That exists as published, and with batched remote frees in either list.
@@ -27,10 +40,10 @@ inline constexpr Names<Source, 4> kSources{{"malloc", "owner-article", "owner-mu
 [[nodiscard]] constexpr const auto& names_of(Source) { return kSources; }
 using cli::name_of;
 
-// The first six run as threads and as processes; the two tests of the thread-local article are about threads.
+// All but the last two run as threads and as processes; the two tests of the thread-local article are about threads.
 [[nodiscard]] constexpr bool runs_as_processes(Workload test) { return test <= Workload::kLocked; }
-// Tasks of a pool cannot keep data from one task to the next.
-[[nodiscard]] constexpr bool runs_in_a_pool(Workload test) { return runs_as_processes(test) && test != Workload::kMemory; }
+// Tasks of a pool cannot keep memory or a heap from one task to the next.
+[[nodiscard]] constexpr bool runs_in_a_pool(Workload test) { return test <= Workload::kMixed || test == Workload::kLocked; }
 // An operation's name in tables: "round", "node", "word", "block".
 [[nodiscard]] std::string_view operation_name(Workload test);
 
@@ -85,7 +98,11 @@ inline constexpr std::uint32_t kMostPoolWorkers = process::TaskWord::kMaxWorkers
 // The time runs from the first submission to the last result; all workers are up before. CPU time and peak memory are the
 // sums over clients and workers. Throws std::exception if the pool or a task fails.
 void run_in_pool(const Job& job, GroupReport& report);
+// What the article rejects: N threads start a process for each iteration, `freehold scale-document TEST UNITS`.
+inline constexpr const char* kDocumentCommand = "scale-document";
+void run_spawning(const Job& job, GroupReport& report);
 
 int pool_worker_main();
+int document_main(const std::vector<std::string>& words);
 
 }  // namespace freehold::cli::scale

@@ -2,12 +2,12 @@
 // Draws the page of freehold scale from its JSON.
 'use strict';
 (() => {
-  const { data, make, byId, number, megabytes, legend, plotInto, plural } = page;
+  const { data, make, byId, number, megabytes, legend, plotInto, plural, claimBar, claimRatio, claimWanted } = page;
   const { settings } = data;
-  const workloads = settings.tests.filter((t) => ['compute', 'allocate', 'mixed', 'memory', 'object', 'locked'].includes(t));
+  const workloads = settings.tests.filter((t) => ['compute', 'allocate', 'mixed', 'memory', 'own-memory', 'object', 'reserved', 'worker-heap', 'locked'].includes(t));
   const blockTests = settings.tests.filter((t) => ['isolation', 'handover'].includes(t));
   const allocators = settings.subjects.filter((s) => s.source === 'malloc').map((s) => s.name);
-  const workloadColor = { compute: '--c0', allocate: '--c1', mixed: '--c2', memory: '--c3', object: '--c5', locked: '--c4' };
+  const workloadColor = { compute: '--c0', allocate: '--c1', mixed: '--c2', memory: '--c3', 'own-memory': '--c6', object: '--c5', reserved: '--c7', 'worker-heap': '--c0', locked: '--c4' };
   const subjectColor = new Map([['system', '--c1'], ['freehold', '--c3'], ['owner-article', '--c4'], ['owner-mutex', '--c0'], ['owner-lock-free', '--c2']]);
   settings.subjects.filter((s) => !subjectColor.has(s.name)).forEach((s, i) => subjectColor.set(s.name, `--c${4 + (i % 4)}`));
 
@@ -25,7 +25,8 @@
     byId('verdict').append(make('div', { class: 'claims' }, ...claims.map((claim) => make('article', { class: 'card claim' },
       make('span', { class: `pill ${claim.outcome.replace(' ', '-')}` }, `${sign[claim.outcome]} ${claim.outcome}`),
       make('h3', {}, claim.statement[0].toUpperCase() + claim.statement.slice(1)),
-      make('p', {}, claim.figures === '' ? 'Not part of this run.' : `${claim.figures[0].toUpperCase()}${claim.figures.slice(1)}.`)))));
+      make('p', {}, claim.figures === '' ? 'Not part of this run.' : `${claim.figures[0].toUpperCase()}${claim.figures.slice(1)}.`),
+      claimBar(claim), claim.ratio === null ? '' : make('p', {}, `Ratio ${claimRatio(claim)}; reproduced if ${claimWanted(claim)}.`)))));
   }
 
   const measuredTimes = (series) => series.samples.filter(Boolean).map((s) => s.elapsed_ns * 1e-9);
@@ -54,7 +55,7 @@
       const grid = make('div', { class: 'plots' });
       byId('diagram-rows').append(make('div', { class: 'row' }, make('h3', {}, subject), grid));
       for (const [mode, lines] of modes) {
-        plotInto(grid, mode === 'pool' ? 'Threads that call a pool' : mode[0].toUpperCase() + mode.slice(1), settings.workers, lines,
+        plotInto(grid, mode === 'pool' ? 'Threads that call a pool' : mode === 'spawn' ? 'Threads that start a process for each iteration' : mode[0].toUpperCase() + mode.slice(1), settings.workers, lines,
           { top, unit: '×', digits: 2, label: 'times as fast as one', xName: 'worker' });
       }
     }

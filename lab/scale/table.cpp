@@ -24,8 +24,9 @@ std::size_t name_width(const Results& results) {
 }
 
 std::string_view heading(Mode mode) {
-  constexpr Names<Mode, kModes.size()> kHeadings{
-      {"THREADS", "PROCESSES", "THREADS THAT CALL A POOL OF AS MANY WORKER PROCESSES"}};
+  constexpr Names<Mode, kModes.size()> kHeadings{{"THREADS", "PROCESSES",
+                                                  "THREADS THAT CALL A POOL OF AS MANY WORKER PROCESSES",
+                                                  "THREADS THAT START A PROCESS FOR EACH ITERATION"}};
   return kHeadings[mode];
 }
 

@@ -5,7 +5,6 @@
 #include <iterator>
 #include <utility>
 
-#include "cli/support/statistics.hpp"
 #include "lab/scale/experiment.hpp"
 
 namespace freehold::cli::scale {
@@ -25,15 +24,9 @@ std::vector<std::uint32_t> counts_above_one(const Results& results) {
   return counts;
 }
 
-// In every set, the geometric mean over the worker counts of how `of` scaled, relative to how `to` did. A set that was
-// interrupted is judged only if it has every count: a mean over others is another mean.
-Sets ratios(const Results& results, Cell of, Cell to) {
-  std::vector<Sets> by_count;
-  for (const std::uint32_t workers : counts_above_one(results)) {
-    of.workers = to.workers = workers;
-    by_count.push_back(quotient(speeds_of(results, of), speeds_of(results, to)));
-  }
-  return mean_of(by_count);
+// In every set, how `of` scaled, relative to how `to` did.
+Sets ratios(const Results& results, const Cell& of, const Cell& to) {
+  return quotient(speeds_of(results, of), speeds_of(results, to));
 }
 
 // The largest number of workers that still have a CPU each; the smallest above one if none has.
@@ -116,22 +109,6 @@ Claim pool_unlocks(const Results& results, std::uint32_t n) {
   return claim;
 }
 
-// The share of their CPUs that the compute workers got. They never wait, so other processes had the rest.
-std::optional<double> share_of_cpus(const Results& results) {
-  std::vector<double> shares;
-  for (const Series& series : results.series) {
-    const Job& job = series.job;
-    if (job.test != Workload::kCompute || job.workers > results.machine.cpus) continue;
-    std::ranges::move(known(sets_of(&series,
-                                    [&](const Report& report) {
-                                      return static_cast<double>(report.cpu_ns) / static_cast<double>(report.elapsed_ns) /
-                                             job.workers;
-                                    })),
-                      std::back_inserter(shares));
-  }
-  return median_if_any(std::move(shares));
-}
-
 std::string paragraph_of(const Results& results, const std::vector<Claim>& claims) {
   std::string text =
       fmt::format("On this machine with {} CPU{}: ", results.machine.cpus, results.machine.cpus == 1 ? "" : "s");
@@ -140,7 +117,7 @@ std::string paragraph_of(const Results& results, const std::vector<Claim>& claim
     if (!first) text += ' ';
     first = false;
     text += fmt::format("\"{}\" is {}", claim.statement, name_of(claim.outcome));
-    if (claim.ratio) text += fmt::format(" ({})", claim.figure);
+    if (claim.ratio) text += fmt::format(" ({}: {})", claim.figure, ratio_text(claim));
     text += '.';
   }
   return text;
@@ -168,29 +145,22 @@ void note_noise(const Results& results, std::vector<std::string>& notes) {
   if (results.settings.repeat == 1) notes.push_back("There was one set only: differences of some ten percent mean nothing.");
 }
 
-void note_busy_machine(const Results& results, std::vector<std::string>& notes) {
-  const auto share = share_of_cpus(results);
-  if (!share || *share >= 1 - kBusyMachine) return;
-  notes.push_back(fmt::format(
-      "Other processes used the CPUs: the workers got {:.0f}% of theirs. Repeat this on a quiet machine.", 100 * *share));
+std::vector<Claim> claims_of(const Results& results) {
+  if (!has_subject(results, kSystem) || counts_above_one(results).empty()) return {};
+  const std::uint32_t n = telling_count(results);
+  std::vector<Claim> claims{system_threads(results, n), processes(results, n), freehold_threads(results, n)};
+  if (has_pool(results)) {
+    claims.push_back(pool(results, n));
+    claims.push_back(pool_unlocks(results, n));
+  }
+  return claims;
 }
 
 }  // namespace
 
 Verdict verdict_of(const Results& results) {
   Verdict verdict;
-  if (has_subject(results, kSystem) && !counts_above_one(results).empty()) {
-    const std::uint32_t n = telling_count(results);
-    verdict.claims = {system_threads(results, n), processes(results, n), freehold_threads(results, n)};
-    if (has_pool(results)) {
-      verdict.claims.push_back(pool(results, n));
-      verdict.claims.push_back(pool_unlocks(results, n));
-    }
-  }
-  const bool busy = share_of_cpus(results).value_or(1) < 1 - kBusyMachine;
-  for (Claim& claim : verdict.claims) {
-    if (busy && claim.outcome != Outcome::kNotMeasured) claim.outcome = Outcome::kUndecided;
-  }
+  verdict.claims = judge_undisturbed(results, claims_of);
   if (verdict.claims.empty()) {
     verdict.paragraph = "No verdict: it needs the system allocator and more than one worker.";
   } else if (results.machine.cpus == 1) {
@@ -201,7 +171,6 @@ Verdict verdict_of(const Results& results) {
     verdict.paragraph = "No verdict: it needs whole sets of the workloads compute and allocate.";
   } else {
     verdict.paragraph = paragraph_of(results, verdict.claims);
-    if (busy) verdict.paragraph += " Nothing is decided, because other processes used the CPUs.";
   }
   return verdict;
 }
@@ -209,7 +178,6 @@ Verdict verdict_of(const Results& results) {
 std::vector<std::string> notes_of(const Results& results) {
   std::vector<std::string> notes = results.notes;
   std::ranges::move(first_notes(results), std::back_inserter(notes));
-  note_busy_machine(results, notes);
   note_crowding(results, notes);
   note_noise(results, notes);
   return notes;

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: MIT
+#include <spawn.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstring>
@@ -11,6 +15,7 @@
 #include <vector>
 
 #include "freehold/process.hpp"
+#include "lab/experiment/job_words.hpp"
 #include "lab/scale/job.hpp"
 
 namespace freehold::cli::scale {
@@ -113,6 +118,39 @@ void run_in_pool(const Job& job, GroupReport& report) {
   run_group(Mode::kPool, job.workers, client, report);
   report.cpu_ns += cpu_ns(pids) - cpu_before;
   for (const int pid : pids) report.peak_rss_bytes += peak_rss_bytes(pid);
+}
+
+void run_spawning(const Job& job, GroupReport& report) {
+  const auto client = [&](GroupWorker& worker) {
+    bool correct = true;
+    worker.start();
+    for (std::uint32_t i = share_of(job.iterations, job.workers, worker.index()); i > 0; --i) {
+      std::vector<std::string> words{"freehold", kDocumentCommand, word_of(job.test), word_of(job.units)};
+      std::vector<char*> argv;
+      for (std::string& word : words) argv.push_back(word.data());
+      argv.push_back(nullptr);
+      pid_t pid = -1;
+      int status = 0;
+      correct &= ::posix_spawn(&pid, "/proc/self/exe", nullptr, nullptr, argv.data(), environ) == 0 &&
+                 ::waitpid(pid, &status, 0) == pid && status == 0;
+    }
+    worker.finish();
+    return correct;
+  };
+  run_group(Mode::kSpawn, job.workers, client, report);
+  rusage children{};
+  ::getrusage(RUSAGE_CHILDREN, &children);
+  for (const timeval& time : {children.ru_utime, children.ru_stime})
+    report.cpu_ns +=
+        static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_usec) * 1000;
+  report.peak_rss_bytes += static_cast<std::uint64_t>(children.ru_maxrss) * 1024 * job.workers;
+}
+
+int document_main(const std::vector<std::string>& words) {
+  Order order;
+  read_word(words.at(0), order.test);
+  read_word(words.at(1), order.units);
+  return run_iteration(order) ? 0 : 1;
 }
 
 int pool_worker_main() {

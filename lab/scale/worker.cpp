@@ -41,6 +41,19 @@ Body block_test_of_source(const Job& job) {
   __builtin_unreachable();
 }
 
+Body memory_body(const Job& job) {
+  if (job.test == Workload::kOwnMemory) {
+    return [job](GroupWorker& worker) {
+      std::vector<std::uint64_t> own(kMemoryBuffer);
+      return memory(job, worker, own);
+    };
+  }
+  // Processes that are forked write to copies.
+  return [job, shared = std::make_shared<std::vector<std::uint64_t>>(kMemoryBuffer)](GroupWorker& worker) {
+    return memory(job, worker, *shared);
+  };
+}
+
 }  // namespace
 
 Body body_of(const Job& job) {
@@ -48,8 +61,11 @@ Body body_of(const Job& job) {
     case Workload::kCompute: return [job](GroupWorker& worker) { return compute(job, worker); };
     case Workload::kAllocate: return [job](GroupWorker& worker) { return allocate(job, worker); };
     case Workload::kMixed: return [job](GroupWorker& worker) { return mixed(job, worker); };
-    case Workload::kMemory: return [job](GroupWorker& worker) { return memory(job, worker); };
+    case Workload::kMemory:
+    case Workload::kOwnMemory: return memory_body(job);
     case Workload::kObject: return [job](GroupWorker& worker) { return object(job, worker); };
+    case Workload::kReserved: return [job](GroupWorker& worker) { return reserved(job, worker); };
+    case Workload::kWorkerHeap: return [job](GroupWorker& worker) { return worker_heap(job, worker); };
     case Workload::kLocked: return [job](GroupWorker& worker) { return locked(job, worker); };
     case Workload::kIsolation:
     case Workload::kHandover: return block_test_of_source(job);
@@ -63,6 +79,8 @@ Report Job::run() const {
   note_malloc_library(report.malloc_library);
   if (mode == Mode::kPool)
     run_in_pool(*this, report);
+  else if (mode == Mode::kSpawn)
+    run_spawning(*this, report);
   else
     run_group(mode, workers, body_of(*this), report);
   return report;
@@ -81,13 +99,15 @@ std::string Job::place() const { return fmt::format("{} ({})", name_of(test), na
 std::string Job::text() const { return fmt::format("{}, {} {}, {}", name_of(test), workers, name_of(mode), subject); }
 
 std::uint64_t Job::operations() const {
-  constexpr std::uint64_t kOfAUnit[] = {kComputeRounds, kListNodes, kMixedNodes,      kMemoryWords,
-                                        kListNodes,     kListNodes, kIsolationBlocks, kHandoverBlocks};
+  constexpr std::uint64_t kOfAUnit[] = {kComputeRounds, kListNodes,       kMixedNodes,    kMemoryWords,
+                                        kMemoryWords,   kListNodes,       kListNodes,     kListNodes,
+                                        kListNodes,     kIsolationBlocks, kHandoverBlocks};
   return iterations * units * kOfAUnit[static_cast<std::size_t>(test)];
 }
 
 std::string_view operation_name(Workload test) {
-  constexpr std::string_view kNames[] = {"round", "node", "node", "word", "node", "node", "block", "block"};
+  constexpr std::string_view kNames[] = {"round", "node", "node", "word",  "word", "node",
+                                         "node",  "node", "node", "block", "block"};
   return kNames[static_cast<std::size_t>(test)];
 }
 

@@ -2,6 +2,7 @@
 #include "lab/scale/workloads.hpp"
 
 #include <array>
+#include <atomic>
 #include <list>
 #include <mutex>
 #include <new>
@@ -61,12 +62,12 @@ bool list_comes_out_right() {
   return sum_of(list) == expected_sum(kListNodes);
 }
 
-// The same in a heap that ends with the list, which frees no node.
-bool list_in_a_heap_comes_out_right() {
-  using Allocator = heap::HeapAllocator<char, heap::OwnerLockedHeap>;
-  using List = std::list<char, Allocator>;
-  heap::OwnerLockedHeap heap;
-  auto& list = *::new (heap.allocate(sizeof(List))) List(Allocator(heap));
+using NodeAllocator = heap::HeapAllocator<char, heap::OwnerLockedHeap>;
+using HeapList = std::list<char, NodeAllocator>;
+
+// The same in a heap; frees no node.
+bool list_comes_out_right_in(heap::OwnerLockedHeap& heap) {
+  auto& list = *::new (heap.allocate(sizeof(HeapList))) HeapList(NodeAllocator(heap));
   build(list, kListNodes);
   return sum_of(list) == expected_sum(kListNodes);
 }
@@ -92,7 +93,31 @@ bool compute(const Job& job, GroupWorker& worker) {
 
 bool allocate(const Job& job, GroupWorker& worker) { return run_share(job, worker, list_comes_out_right); }
 
-bool object(const Job& job, GroupWorker& worker) { return run_share(job, worker, list_in_a_heap_comes_out_right); }
+bool object(const Job& job, GroupWorker& worker) {
+  return run_share(job, worker, [] {
+    heap::OwnerLockedHeap heap;
+    return list_comes_out_right_in(heap);
+  });
+}
+
+bool reserved(const Job& job, GroupWorker& worker) {
+  heap::OwnerLockedHeap heap;
+  const bool is_reserved = heap.reserve(kListNodes * 64);
+  return run_share(job, worker, [&] {
+    const bool right = list_comes_out_right_in(heap);
+    heap.release_all();
+    return right && is_reserved;
+  });
+}
+
+bool worker_heap(const Job& job, GroupWorker& worker) {
+  heap::OwnerLockedHeap heap;
+  return run_share(job, worker, [&] {
+    HeapList list{NodeAllocator(heap)};
+    build(list, kListNodes);
+    return sum_of(list) == expected_sum(kListNodes);
+  });
+}
 
 bool locked(const Job& job, GroupWorker& worker) {
   return run_share(job, worker, [] {
@@ -112,19 +137,22 @@ bool mixed(const Job& job, GroupWorker& worker) {
   });
 }
 
-bool memory(const Job& job, GroupWorker& worker) {
-  std::vector<std::uint64_t> buffer(kMemoryBuffer, worker.index());
-  std::size_t position = 0;
-  std::uint64_t units = 0;
-  const bool done = run_share(job, worker, [&] {
-    for (std::uint64_t i = 0; i < kMemoryWords; ++i) buffer[position + i] += 1;
-    position = (position + kMemoryWords) % buffer.size();
-    ++units;
-    return true;
+// Word i is i, whoever wrote it last.
+bool memory(const Job& job, GroupWorker& worker, std::vector<std::uint64_t>& block) {
+  const auto word = [&](std::size_t i) { return std::atomic_ref(block[i]); };
+  for (std::size_t i = 0; i < block.size(); ++i) word(i).store(i, std::memory_order_relaxed);
+  const std::size_t parts = block.size() / kMemoryWords;
+  std::size_t part = parts * worker.index() / job.workers;
+  return run_share(job, worker, [&] {
+    bool correct = true;
+    for (std::size_t i = part * kMemoryWords; i < (part + 1) * kMemoryWords; ++i) {
+      const std::uint64_t value = word(i).load(std::memory_order_relaxed);
+      correct &= value == i;
+      word(i).store(value, std::memory_order_relaxed);
+    }
+    part = (part + 1) % parts;
+    return correct;
   });
-  std::uint64_t sum = 0;
-  for (const std::uint64_t word : buffer) sum += word;
-  return done && sum == kMemoryBuffer * worker.index() + units * kMemoryWords;
 }
 
 }  // namespace freehold::cli::scale

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// The scaling article's four workloads and a fifth, on the malloc of the process. Each does a worker's share of the job's
+// The scaling article's four workloads and others, on the malloc of the process. Each does a worker's share of the job's
 // iterations between worker.start() and worker.finish(), and returns whether its results were right.
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "cli/support/worker_group.hpp"
 #include "lab/scale/job.hpp"
@@ -16,11 +17,14 @@ bool compute(const Job& job, GroupWorker& worker);
 bool allocate(const Job& job, GroupWorker& worker);
 // Both, about half of the time each.
 bool mixed(const Job& job, GroupWorker& worker);
-// Reads and writes every word of a buffer larger than the caches: the speed of the memory bus.
-bool memory(const Job& job, GroupWorker& worker);
+// Reads and writes every word of a block that other threads may have as well: the speed of the memory bus.
+bool memory(const Job& job, GroupWorker& worker, std::vector<std::uint64_t>& block);
 
-// allocate, in a component that holds its one lock all the time.
+// allocate, each list in a heap that ends with it; in one heap that was reserved, and is emptied without freeing a node; in
+// a heap of the worker's; in a component that holds its one lock all the time.
 bool object(const Job& job, GroupWorker& worker);
+bool reserved(const Job& job, GroupWorker& worker);
+bool worker_heap(const Job& job, GroupWorker& worker);
 bool locked(const Job& job, GroupWorker& worker);
 
 // The size of one unit of each workload. A unit is small (about 0.01 to 0.5 ms on today's machines), so that a number of
@@ -30,7 +34,7 @@ inline constexpr std::uint64_t kComputeRounds = 5000;   // rounds over that tabl
 inline constexpr std::uint64_t kListNodes = 10'000;     // chars in a list: 320 KB with glibc, leaves the first-level cache
 inline constexpr std::uint64_t kMixedNodes = 1'000;     // chars in a list of the mixed workload ...
 inline constexpr std::uint64_t kMixedRounds = 12'000;   // ... and rounds beside it: about half of the time each, with glibc
-inline constexpr std::size_t kMemoryBuffer = 4u << 20;  // words of a worker: 32 MiB, more than its share of any cache
+inline constexpr std::size_t kMemoryBuffer = 4u << 20;  // words of a block: 32 MiB, more than its share of any cache
 inline constexpr std::uint64_t kMemoryWords = 8'192;    // words read and written in a unit: 64 KiB
 inline constexpr std::uint64_t kIsolationBlocks = 1'000;
 inline constexpr std::uint64_t kHandoverBatch = 64;  // blocks published at a time, so that the ring costs little beside them

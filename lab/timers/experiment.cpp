@@ -140,7 +140,7 @@ std::string Job::text() const { return fmt::format("{}, {}, {}", text_of(row()),
 
 Results run_experiment(const Settings& settings, Interrupts& interrupts, Progress& progress) {
   Results results(settings, jobs_of(settings));
-  record_run(results, [&] { return measure_sets(settings.repeat, results.series, interrupts, progress); });
+  record_run(results, [&] { return measure_sets(settings.repeat, results.series, interrupts, progress, settings.store); });
   return results;
 }
 
@@ -171,7 +171,9 @@ using nlohmann::ordered_json;
 
 ordered_json sample_json(const std::optional<Report>& sample, Trial test) {
   if (!sample) return nullptr;
-  ordered_json json{{"background_operations", sample->background_operations}, {"peak_rss_bytes", sample->peak_rss_bytes}};
+  ordered_json json{{"background_operations", sample->background_operations},
+                    {"peak_rss_bytes", sample->peak_rss_bytes},
+                    {"others", sample->others}};
   for (const Phase phase : phases_of(test)) {
     if (phase == Phase::kAll) continue;
     json[name_of(phase)] = members_json(sample->costs[static_cast<std::size_t>(phase)],
@@ -209,14 +211,10 @@ ordered_json series_json(const Results& results, const Series& series) {
           {"samples", list_json(series.samples, [&](const auto& sample) { return sample_json(sample, job.test); })}};
 }
 
-ordered_json target_json(const Target& target) {
-  return {{"text", target.text},
-          {"ratio", target.ratio.median},
-          {"least_ratio", target.ratio.least},
-          {"greatest_ratio", target.ratio.greatest},
-          {"wanted", target.wanted},
-          {"at_least", target.at_least},
-          {"reached", target.is_reached()}};
+ordered_json target_json(const Claim& target) {
+  ordered_json json{{"text", target.statement}, {"outcome", name_of(target.outcome)}};
+  json.update(ratio_json(target));
+  return json;
 }
 
 ordered_json moved_json(const Moved& moved) {

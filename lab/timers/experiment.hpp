@@ -13,6 +13,8 @@
 #include "cli/report/page.hpp"
 #include "cli/support/command_line.hpp"
 #include "cli/support/interrupts.hpp"
+#include "lab/experiment/claim.hpp"
+#include "lab/experiment/sample_store.hpp"
 #include "lab/experiment/series.hpp"
 #include "lab/timers/job.hpp"
 
@@ -32,6 +34,7 @@ struct Settings {
   std::uint32_t milliseconds = 100;  // of CPU time of each user that a measurement takes, about
   bool large = false;                // ten million timers in rearm, too
   std::string freehold_library;      // for the structures that preload it
+  SampleStore* store = nullptr;      // see measure_sets()
 };
 
 // In the order of the tables.
@@ -58,16 +61,8 @@ enum class Figure : std::uint8_t { kCpu, kWall, kSleeps, kWaits };
 // The CPU time of one divided by that of another.
 [[nodiscard]] Sets ratios_of(const Series* series, const Series* other, Phase phase);
 
-// A ratio that the structures should reach, if it was measured.
-struct Target {
-  std::string text;
-  Range ratio;
-  double wanted = 0;
-  bool at_least = true;  // else at most
-
-  [[nodiscard]] bool is_reached() const { return at_least ? ratio.median >= wanted : ratio.median <= wanted; }
-};
-[[nodiscard]] std::vector<Target> targets_of(const Results& results);
+// The ratios that the structures should reach, of those that were measured: reproduced is reached, refuted is missed.
+[[nodiscard]] std::vector<Claim> targets_of(const Results& results);
 
 // The article's figure: a phase on the program's heap and on a private one, in milliseconds of CPU time for so many timers,
 // in a fresh process.

@@ -2,7 +2,7 @@
 // Draws the page of freehold timers from its JSON.
 'use strict';
 (() => {
-  const { data, make, byId, number, megabytes, switches, plotInto, plural, known, heats, heat, figure, ratioBar } = page;
+  const { data, make, byId, number, megabytes, switches, plotInto, plural, known, heats, heat, figure, claimBar, claimRatio, claimWanted } = page;
   const { settings } = data;
   const names = settings.structures.map((s) => s.name);
   // The six that the question is about come first, each with a colour that no other line has.
@@ -16,16 +16,17 @@
   const rows = [...new Map(data.series.map((s) => [s.text, s])).values()];
   const sumOf = (row) => row.phases[row.phases.length - 1].phase;
 
+  const words = { reproduced: 'reached', refuted: 'missed', undecided: 'undecided' };
   function targets() {
     const all = data.targets;
     if (all.length === 0) return byId('targets').remove();
-    byId('targets-title').textContent = `${all.filter((t) => t.reached).length} of ${plural(all.length, 'target')} reached`;
+    byId('targets-title').textContent = `${all.filter((t) => t.outcome === 'reproduced').length} of ${plural(all.length, 'target')} reached, ` +
+      `${all.filter((t) => t.outcome === 'undecided').length} undecided`;
     byId('targets-table').append(
-      make('thead', {}, make('tr', {}, make('th', { class: 'name' }, 'target'), make('th', { class: 'name' }, 'ratio'), ...['', 'in the sets', 'wanted'].map((n) => make('th', {}, n)))),
+      make('thead', {}, make('tr', {}, make('th', { class: 'name' }, 'target'), make('th', { class: 'name' }, 'ratio'), ...['limits', 'wanted', ''].map((n) => make('th', {}, n)))),
       make('tbody', {}, ...all.map((t) => {
-        const top = Math.max(1.5 * t.wanted, Math.min(t.greatest_ratio, 4 * t.wanted));
-        return make('tr', {}, make('td', { class: 'name' }, t.text), make('td', { class: 'name bars' }, ratioBar(t.ratio, t.least_ratio, t.greatest_ratio, t.wanted, t.reached, top)),
-          make('td', {}, number(t.ratio, 2)), make('td', {}, `${number(t.least_ratio, 2)}–${number(t.greatest_ratio, 2)}`), make('td', {}, `${t.at_least ? '≥' : '≤'} ${t.wanted}`));
+        return make('tr', {}, make('td', { class: 'name' }, t.text), make('td', { class: 'name bars' }, claimBar(t)),
+          make('td', {}, claimRatio(t)), make('td', {}, claimWanted(t)), make('td', { class: 'name' }, words[t.outcome]));
       })));
   }
 

@@ -86,19 +86,31 @@ class Targets {
     add(text + ", both over the baseline", quotient(growth(kWheel), growth(kBaseline)), 1.3, false);
   }
 
-  std::vector<Target> all() && { return std::move(all_); }
+  std::vector<Claim> all() && { return std::move(all_); }
 
  private:
   [[nodiscard]] const Series* find(const Row& row, Load load, std::string_view name) const {
     return results_.find(row, load, name);
   }
   void add(std::string text, const Sets& ratios, double wanted, bool at_least) {
-    if (const auto ratio = range_of(ratios)) all_.push_back({std::move(text), *ratio, wanted, at_least});
+    Claim target{.id = {}, .statement = std::move(text)};
+    target.judge(ratios, wanted, at_least);
+    all_.push_back(std::move(target));
   }
 
   const Results& results_;
-  std::vector<Target> all_;
+  std::vector<Claim> all_;
 };
+
+std::vector<Claim> all_targets(const Results& results) {
+  Targets targets(results);
+  targets.private_heap();
+  targets.background();
+  targets.wheel(kWheel, {"libuv", "asio", "asio-queue"});
+  targets.wheel("wheel-any-thread", {"libuv", "asio"});
+  targets.growth();
+  return std::move(targets).all();
+}
 
 }  // namespace
 
@@ -114,14 +126,10 @@ Sets ratios_of(const Series* series, const Series* other, Phase phase) {
   return quotient(figures_of(series, phase, Figure::kCpu), figures_of(other, phase, Figure::kCpu));
 }
 
-std::vector<Target> targets_of(const Results& results) {
-  Targets targets(results);
-  targets.private_heap();
-  targets.background();
-  targets.wheel(kWheel, {"libuv", "asio", "asio-queue"});
-  targets.wheel("wheel-any-thread", {"libuv", "asio"});
-  targets.growth();
-  return std::move(targets).all();
+std::vector<Claim> targets_of(const Results& results) {
+  std::vector<Claim> targets = judge_undisturbed(results, all_targets);
+  std::erase_if(targets, [](const Claim& target) { return !target.ratio; });
+  return targets;
 }
 
 std::vector<Moved> moved_of(const Results& results) {

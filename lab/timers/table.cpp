@@ -56,13 +56,14 @@ class Tables {
   }
 
   void targets() {
-    const std::vector<Target> all = targets_of(results_);
+    const std::vector<Claim> all = targets_of(results_);
     if (all.empty()) return;
-    out_.print("\n{:<68}{:>8}{:>14}{:>10}\n", "", "ratio", "in the sets", "wanted");
-    for (const Target& t : all) {
-      out_.print("{} {:<66}{:>8.2f}{:>14}{:>10}\n", t.is_reached() ? ' ' : '-', t.text, t.ratio.median,
-                 fmt::format("{:.2f}-{:.2f}", t.ratio.least, t.ratio.greatest),
-                 fmt::format("{} {}", t.at_least ? ">=" : "<=", t.wanted));
+    out_.print("\n{:<68}{:>8}{:>14}{:>10}\n", "- missed, ? undecided", "ratio", "limits", "wanted");
+    for (const Claim& t : all) {
+      const char mark = t.outcome == Outcome::kReproduced ? ' ' : t.outcome == Outcome::kRefuted ? '-' : '?';
+      out_.print("{} {:<66}{:>8.2f}{:>14}{:>10}\n", mark, t.statement, t.ratio->median,
+                 fmt::format("{:.2f}-{:.2f}", t.ratio->least, t.ratio->greatest),
+                 fmt::format("{} {}", t.at_least ? ">=" : "<=", t.threshold));
     }
   }
 

@@ -70,7 +70,7 @@ TEST_F(LabPage, OfTimers_EveryPlotAndTable) {
   expect_quiet(seen);
   EXPECT_EQ(count(seen.dom, "data-ready=\"3\""), 1u);  // one for each load
   EXPECT_EQ(count(seen.dom, "<canvas"), 3u);
-  EXPECT_EQ(count(seen.dom, "14 of 18 targets reached"), 1u);
+  EXPECT_EQ(count(seen.dom, "14 of 18 targets reached, 0 undecided"), 1u);
   EXPECT_EQ(count(seen.dom, "class=\"switch\" aria-pressed=\"true\""), 5u);
   EXPECT_EQ(count(seen.dom, "class=\"fill lost\""), 4u);
   EXPECT_EQ(count(seen.dom, "<h3>"), rows_of(results.settings).size());

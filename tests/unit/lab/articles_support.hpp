@@ -89,10 +89,15 @@ inline Results scaling_with(const Figures& figures, unsigned cpus) {
   settings.subjects = scale::subjects_of({{"system", ""}, {"freehold", "/lib/libfreehold.so"}});
   settings.tests.assign(scale::kWorkloads.begin(), scale::kWorkloads.end());
   settings.modes = {Mode::kThreads, Mode::kProcesses, Mode::kPool};
-  settings.workers = {1, 2, 4, 6};
+  settings.workers = {1, 2, 3, 4, 6};
   results.scaling = scale_with(settings, figures, cpus);
   settings.one_cpu = true;
   results.one_cpu = scale_with(settings, figures, cpus);
+  settings.one_cpu = false;
+  settings.modes = {Mode::kProcesses, Mode::kPool, Mode::kSpawn};
+  settings.tests = {scale::Workload::kAllocate};
+  settings.workers = {1, 2, 4, 8};
+  results.pooled = scale_with(settings, figures, cpus);
   return results;
 }
 
@@ -125,6 +130,7 @@ inline Figures as_in_the_articles() {
   };
   figures.timer = [](const std::string& structure, timers::Phase phase) {
     if (structure == "queue" || structure == "wheel") return 100.0;
+    if (structure == timers::kArticlesPool) return 900.0;
     const double gain = structure.starts_with("article-wheel") ? 40 : phase == timers::Phase::kHandle ? 10 : 200;
     return structure.ends_with("private")                   ? 500.0
            : structure.find("containers") != structure.npos ? 500.0 + gain / 2
@@ -136,10 +142,14 @@ inline Figures as_in_the_articles() {
   figures.work = [](const std::string& subject, const scale::Job& job, bool one_cpu) {
     const bool shares_malloc = job.mode == Mode::kThreads && subject == "system";
     const double n = job.workers;
-    if (job.test == scale::Workload::kObject) return 20 / std::min(n, 4.0);
+    if (job.test >= scale::Workload::kObject && job.test <= scale::Workload::kWorkerHeap) return 20 / std::min(n, 4.0);
+    if (job.mode == Mode::kSpawn) return 120 / std::min(n, 4.0);
     if (job.test == scale::Workload::kLocked && job.mode == Mode::kThreads) return 60.0;
-    if (one_cpu) return job.test == scale::Workload::kAllocate && shares_malloc ? 60 * (1 + 0.1 * n) : 60.0;
-    if (job.test == scale::Workload::kAllocate && shares_malloc) return n == 6 ? 90.0 : n == 1 ? 60.0 : 30 * n;
+    if (one_cpu && job.test == scale::Workload::kOwnMemory) return n == 1 ? 60.0 : 90.0;
+    if (one_cpu && job.test > scale::Workload::kMixed) return 60.0;
+    if (one_cpu) return job.test != scale::Workload::kCompute && shares_malloc ? 60 * (1 + 0.01 * (n * n - 1)) : 60.0;
+    if (job.test == scale::Workload::kAllocate && shares_malloc)
+      return n == 6 ? 90.0 : n == 1 ? 60.0 : n == 2 ? 80.0 : 30 * n;
     if (job.test == scale::Workload::kMixed && shares_malloc) return n == 1 ? 60.0 : n == 2 ? 40.0 : 80.0;
     return 60 / std::min(n, 4.0);
   };
