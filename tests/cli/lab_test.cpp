@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <chrono>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <set>
 #include <thread>
 
@@ -48,6 +50,28 @@ TEST(Lab, BadArguments_OneLineAndExit2) {
     if (experiment == "simulate") continue;  // it has no sets and no page
     for (const char* words : {" --repeat 0", " --html /", " --html -"}) expect_refused(experiment + words);
   }
+}
+
+// A line that the parser takes fails at the file that it cannot write, or for a library that is not installed.
+TEST(Lab, CommandLinesOfThePages_AreTaken) {
+  std::size_t lines = 0;
+  for (const auto& [page, line_of] :
+       {std::pair("reports.md", "\\| `freehold ([^`]+)`"), std::pair("articles.md", "\n    freehold ([^#&\n]+)")}) {
+    const std::string text = content_of(std::string(FREEHOLD_DOCS) + page);
+    const std::regex form(line_of);
+    for (std::sregex_iterator line(text.begin(), text.end(), form), end; line != end; ++line, ++lines) {
+      Words words = words_of(std::regex_replace((*line)[1].str(), std::regex(" --(json|html) [^ ]+"), ""));
+      const auto program = std::ranges::find(words, "--");
+      if (program != words.end()) words.erase(program + 1, words.end()), words.emplace_back("true");
+      words.insert(std::ranges::find(words, "--"), {"--html", "/no/such/folder/x.html"});
+      const Ended ended = freehold(words);
+      EXPECT_TRUE(ended.exited_with(2)) << (*line)[0];
+      EXPECT_TRUE(ended.err.find("/no/such/folder") != std::string::npos || ended.err.find("jemalloc") != std::string::npos)
+          << (*line)[0] << '\n'
+          << ended.err;
+    }
+  }
+  EXPECT_GE(lines, 11u);
 }
 
 TEST(Lab, CtrlC_KeepsWhatIsFinished) {
