@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// freehold workers: a pool of worker processes for the shell. Every line of a file is a task; with --exec, every argument is
-// a command; with --serve, other processes bring the tasks. docs/workers.md explains the framing and the exit codes,
-// docs/process.md the pool.
+// freehold workers: a pool of worker processes for the shell. Every line of a file is a task; with --serve, other
+// processes bring the tasks. docs/workers.md explains the framing and the exit codes, docs/process.md the pool.
 #include <fmt/format.h>
 
 #include <array>
@@ -17,7 +16,6 @@
 #include "cli/support/arguments.hpp"
 #include "cli/support/failure.hpp"
 #include "cli/support/output_file.hpp"
-#include "cli/workers/exec.hpp"
 #include "cli/workers/run.hpp"
 
 namespace freehold::cli {
@@ -40,9 +38,6 @@ struct WorkersOptions {
   std::optional<std::string> max_input;
   std::optional<std::string> max_output;
   std::optional<std::string> json;
-  std::optional<std::string> exec;
-  std::vector<std::string> arguments;
-  std::optional<std::string> job_log;
   std::optional<std::string> retries;
   std::optional<std::string> retry_delay;
   std::optional<std::string> retry_codes;
@@ -52,12 +47,7 @@ struct WorkersOptions {
   bool no_network = false;
   std::vector<std::string> readable;
   std::vector<std::string> writable;
-  bool keep_order = false;
-  bool bar = false;
-  bool dry_run = false;
-  bool resume = false;
   bool length_prefixed = false;
-  bool null = false;
   bool quiet = false;
 };
 
@@ -135,9 +125,8 @@ ProcessPoolOptions pool_of(const WorkersOptions& options) {
 }
 
 ServeSettings serve_settings_of(const WorkersOptions& options) {
-  if (options.tasks || options.exec || options.length_prefixed || options.priorities || options.json)
-    throw Failure(kExitRefused,
-                  "--serve takes its tasks from other processes: leave out --tasks, --exec, --priorities and --json");
+  if (options.tasks || options.length_prefixed || options.priorities || options.json)
+    throw Failure(kExitRefused, "--serve takes its tasks from other processes: leave out --tasks, --priorities and --json");
   return {.pool = pool_of(options), .name = *options.serve, .quiet = options.quiet};
 }
 
@@ -151,38 +140,6 @@ Settings settings_of(const WorkersOptions& options) {
   return settings;
 }
 
-ExecSettings exec_settings_of(const WorkersOptions& options) {
-  ExecSettings settings;
-  if (options.exec->find_first_not_of(" \t\n") == std::string::npos)
-    throw Failure(kExitRefused, "--exec: the command is empty; name one, such as --exec 'gzip {}'");
-  settings.pool.max_output_bytes = 256u << 20;
-  settings.pool.max_open_tasks = 16;
-  add_numbers(options, settings.pool);
-  settings.command = *options.exec;
-  settings.arguments = options.arguments;
-  settings.tasks = options.tasks.value_or(options.arguments.empty() ? "-" : "");
-  settings.framing = options.null ? Framing::kZeroBytes : Framing::kLines;
-  settings.keep_order = options.keep_order;
-  settings.show_progress = options.bar;
-  settings.dry_run = options.dry_run;
-  settings.resume = options.resume;
-  settings.job_log = options.job_log.value_or("");
-  if (options.retries) settings.retries = parse_number("--retries", *options.retries, 1, 1'000'000);
-  if (options.retry_delay)
-    settings.retry_delay = std::chrono::milliseconds(parse_number("--retry-delay", *options.retry_delay, 0, kMost));
-  if (options.retry_codes || options.priorities || options.max_attempts || options.length_prefixed || options.json)
-    throw Failure(
-        kExitExecError,
-        "--retry-codes, --priorities, --max-attempts, --length-prefixed and --json go with --component or --command");
-  if (options.component || options.command)
-    throw Failure(kExitExecError, "--exec runs commands: leave out --component and --command");
-  if (options.tasks && !options.arguments.empty())
-    throw Failure(kExitExecError, "the arguments come from --tasks or from after --, not from both");
-  if (options.resume && !options.job_log)
-    throw Failure(kExitExecError, "--resume needs the --joblog FILE of the earlier run");
-  return settings;
-}
-
 int exit_code_of(const Settings& settings, const Results& results) {
   if (results.signal != 0) return 128 + results.signal;
   if (!results.broken.empty()) throw Failure(kExitRefused, fmt::format("no worker can be started: {}", results.broken));
@@ -193,10 +150,6 @@ int exit_code_of(const Settings& settings, const Results& results) {
 
 int run_workers(const WorkersOptions& options) {
   open_standard_files();
-  if (options.exec && !options.serve) return run_exec(exec_settings_of(options));
-  if (!options.arguments.empty() || options.job_log || options.resume || options.keep_order || options.bar ||
-      options.dry_run || options.null)
-    throw Failure(kExitRefused, "arguments, --joblog, --resume, -0, -k, --bar and --dry-run go with --exec COMMAND");
   if (options.serve) {
     ServeSettings settings = serve_settings_of(options);
     if (options.component) check_component(settings.pool.component);
@@ -236,18 +189,6 @@ void add_worker_options(Command& command, WorkersOptions& options) {
   command.add_option("--max-output", options.max_output, "Maximum length of an output [1048576]", "BYTES");
 }
 
-void add_exec_options(Command& command, WorkersOptions& options) {
-  command.add_option("--exec", options.exec,
-                     "Run this shell command for each argument: {} {.} {/} {//} {/.} {#} are filled in", "COMMAND");
-  command.add_words("arguments", options.arguments, "With --exec, after --; without them, the lines of --tasks", "ARG");
-  command.add_flag("-0,--null", options.null, "With --exec: arguments in --tasks end with a zero byte (find -print0)");
-  command.add_flag("-k,--keep-order", options.keep_order, "With --exec: print outputs in the order of the arguments");
-  command.add_flag("--bar,--eta", options.bar, "With --exec: show progress on a terminal");
-  command.add_flag("--dry-run", options.dry_run, "With --exec: print the commands and run nothing");
-  command.add_option("--joblog", options.job_log, "With --exec: write a line for each job that has ended", "FILE");
-  command.add_flag("--resume", options.resume, "With --exec: skip the jobs that are in the job log");
-}
-
 }  // namespace
 
 void add_workers(CLI::App& app, Invocation& invocation) {
@@ -262,9 +203,7 @@ void add_workers(CLI::App& app, Invocation& invocation) {
   command.add_option("--serve", options.serve,
                      "Take the tasks from other processes of this user, which attach to the pool by this name", "NAME");
   command.add_option("--json", options.json, "Write the statistics as JSON to this file", "FILE");
-  add_exec_options(command, options);
-  command.add_option("--retries", options.retries,
-                     "Runs of a job, or of a task that its component rejects, until one succeeds [1]", "N");
+  command.add_option("--retries", options.retries, "Runs of a task that its component rejects, until one succeeds [1]", "N");
   command.add_option("--retry-delay", options.retry_delay, "Time between two of these runs [0]", "MS");
   command.add_option("--retry-codes", options.retry_codes,
                      "Retry only for these numbers that a component returns, such as 7,9 [all]", "LIST");

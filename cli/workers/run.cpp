@@ -88,7 +88,7 @@ class Run {
  public:
   explicit Run(const Settings& settings)
       : settings_(settings),
-        reader_(open_tasks(settings.tasks, kExitRefused), settings.framing, settings.pool.max_input_bytes),
+        reader_(open_tasks(settings.tasks), settings.framing, settings.pool.max_input_bytes),
         output_(take_standard_output()),
         interrupts_(std::in_place),
         pool_(settings.pool) {

@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "cli/support/failure.hpp"
-#include "cli/support/shell.hpp"
 
 namespace freehold::cli::workers {
 namespace {
@@ -19,28 +18,13 @@ namespace {
 constexpr std::size_t kBuffer = 64 * 1024;
 constexpr std::uint64_t kLongestNetstring = std::uint64_t{1} << 40;  // a longer one is taken for an error
 
-std::string_view without_folder(std::string_view path) {
-  const std::size_t slash = path.rfind('/');
-  return slash == std::string_view::npos ? path : path.substr(slash + 1);
-}
-std::string_view folder_of(std::string_view path) {
-  const std::size_t slash = path.rfind('/');
-  if (slash == std::string_view::npos) return ".";
-  return slash == 0 ? path.substr(0, 1) : path.substr(0, slash);
-}
-std::string_view without_extension(std::string_view path) {
-  const std::size_t dot = path.rfind('.'), slash = path.rfind('/');
-  const bool has_one = dot != std::string_view::npos && (slash == std::string_view::npos || dot > slash);
-  return has_one ? path.substr(0, dot) : path;
-}
-
 }  // namespace
 
-FileDescriptor open_tasks(const std::string& path, int exit_code) {
+FileDescriptor open_tasks(const std::string& path) {
   FileDescriptor file(path == "-" ? ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3) : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   char nothing = 0;
   if (!file || (::read(file.get(), &nothing, 0) < 0 && errno != EAGAIN))
-    throw Failure(exit_code, fmt::format("--tasks: cannot read {}: {}", printable(path), error_text(errno)));
+    throw Failure(kExitRefused, fmt::format("--tasks: cannot read {}: {}", printable(path), error_text(errno)));
   return file;
 }
 
@@ -75,7 +59,7 @@ void TaskReader::keep(const char* bytes, std::size_t count) {
 
 TaskReader::Next TaskReader::next_line(std::string& task) {
   for (;;) {
-    const std::size_t end = buffer_.find(framing_ == Framing::kLines ? '\n' : '\0', position_);
+    const std::size_t end = buffer_.find('\n', position_);
     const std::size_t until = std::min(end, buffer_.size());
     keep(buffer_.data() + position_, until - position_);
     begun_ |= until > position_;
@@ -129,33 +113,6 @@ TaskReader::Next TaskReader::next_netstring(std::string& task) {
       return fail("not a netstring (LENGTH:BYTES,)");
     }
   }
-}
-
-std::string fill_template(std::string_view command, std::string_view argument, std::uint64_t number) {
-  std::string filled;
-  bool has_argument = false;
-  for (std::size_t i = 0; i < command.size();) {
-    const std::string_view rest = command.substr(i);
-    const auto put = [&](std::string_view place, std::string_view value) {
-      if (!rest.starts_with(place)) return false;
-      filled += shell_word(value);
-      has_argument = true;
-      i += place.size();
-      return true;
-    };
-    if (put("{}", argument) || put("{.}", without_extension(argument)) || put("{/}", without_folder(argument)) ||
-        put("{//}", folder_of(argument)) || put("{/.}", without_extension(without_folder(argument))))
-      continue;
-    if (rest.starts_with("{#}")) {
-      filled += std::to_string(number);
-      has_argument = true;
-      i += 3;
-      continue;
-    }
-    filled += command[i++];
-  }
-  if (!has_argument) filled += " " + shell_word(argument);
-  return filled;
 }
 
 }  // namespace freehold::cli::workers

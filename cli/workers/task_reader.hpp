@@ -13,10 +13,10 @@
 
 namespace freehold::cli::workers {
 
-enum class Framing : std::uint8_t { kLines, kZeroBytes, kNetstrings };
+enum class Framing : std::uint8_t { kLines, kNetstrings };
 
-// Opens the file of tasks; "-" is standard input. Throws Failure with that exit code if it cannot be read.
-[[nodiscard]] FileDescriptor open_tasks(const std::string& path, int exit_code);
+// Opens the file of tasks; "-" is standard input. Throws Failure(kExitRefused) if it cannot be read.
+[[nodiscard]] FileDescriptor open_tasks(const std::string& path);
 
 class TaskReader {
  public:
@@ -53,13 +53,5 @@ class TaskReader {
   std::uint64_t tasks_ = 0;
   std::string error_;
 };
-
-// Fills an argument into a command, as xargs and GNU parallel do:
-//
-//   {}   the argument               {/}   without its folder         {#}   the job's number, from 1
-//   {.}  without its last ".xyz"    {//}  its folder                 {/.}  without either
-//
-// Without any of these the argument is added at the end. Everything that is filled in is quoted for the shell.
-[[nodiscard]] std::string fill_template(std::string_view command, std::string_view argument, std::uint64_t number);
 
 }  // namespace freehold::cli::workers

@@ -183,7 +183,6 @@ TEST(Run, StandardErrorThatIsFullOrClosed_ExitCodeStays) {
     EXPECT_TRUE(ended("run --stats -- sh -c 'exit 7'").exited_with(7)) << nowhere;
     EXPECT_TRUE(ended("run --stats -- /no/such/program").exited_with(127)) << nowhere;
     EXPECT_TRUE(ended("run --no-such-option").exited_with(2)) << nowhere;
-    EXPECT_TRUE(ended("workers --exec true -- 1 2").exited_with(0)) << nowhere;
   }
 }
 

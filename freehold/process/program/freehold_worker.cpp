@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT
-// freehold-worker COMPONENT.so: the worker program that loads a component from a shared object. freehold-worker --exec runs
-// commands instead (command_job.hpp). Only a process pool starts it.
+// freehold-worker COMPONENT.so: the worker program that loads a component from a shared object. Only a process pool starts
+// it.
 #include <dlfcn.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
-#include "freehold/process/command_job.hpp"
 #include "freehold/process/worker.hpp"
 
 namespace {
@@ -31,7 +30,6 @@ int main(int argc, char** argv) {
                                  : "freehold-worker: only a process pool can start it, as freehold-worker COMPONENT.so\n");
     return static_cast<int>(WorkerExit::kNoTable);
   }
-  if (std::strcmp(argv[1], freehold::process::kExecWorker) == 0) return worker.run(&freehold::process::run_command_job);
   void* const object = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
   void* const symbol = object != nullptr ? dlsym(object, FREEHOLD_COMPONENT_NAME) : nullptr;
   if (symbol == nullptr) {

@@ -67,8 +67,3 @@ def test_doctor_records_with_its_libraries(tmp_path: pathlib.Path) -> None:
     assert ended.returncode == 0, ended.stderr
     names = {variant["name"] for variant in json.loads(report.read_text())["experiment"]["variants"]}
     assert any("freehold" in name for name in names)
-
-
-def test_workers_find_their_program() -> None:
-    ended = run(*MODULE, "workers", "--exec", "echo {}", "--", "a", "b")
-    assert (ended.returncode, sorted(ended.stdout.split())) == (0, ["a", "b"]), ended.stderr
