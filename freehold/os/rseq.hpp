@@ -9,21 +9,19 @@
 // Any thread, x86-64 only so far; elsewhere, and under emulators that register nothing, rseq_available() is false and the
 // caller keeps per-thread caches. Cost: about 14 instructions each. Source: Linux's Documentation/userspace-api/rseq.rst.
 #pragma once
+#include <linux/rseq.h>
+
 #include <cstddef>
 #include <cstdint>
-#if __has_include(<sys/rseq.h>)
-#include <sys/rseq.h>
-#else  // musl, which registers nothing: the kernel's struct, and glibc's names for the lines below
-#include <linux/rseq.h>
+
+#include "freehold/os/libc.hpp"
+
+// glibc 2.35 and later define both. The declarations stand here so that an older glibc, or musl, builds the same; they are
+// weak, so that there the mode is off and the program still starts.
 extern "C" {
 extern const std::ptrdiff_t __rseq_offset;
 extern const unsigned __rseq_size;
 }
-#endif
-
-#include "freehold/os/libc.hpp"
-
-// Defined by glibc 2.35 and later; weak, so that with an older one the mode is off and the program still starts.
 #pragma weak __rseq_offset
 #pragma weak __rseq_size
 
