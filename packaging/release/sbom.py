@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """Writes the SBOM of a release as SPDX 2.3 JSON, by spdx-tools, which validates it, too.
 

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """Compiles the public headers of an installed Freehold as a user's build does: a warning is an error.
 

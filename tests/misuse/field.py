@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """Counts how many of the 116 programs of mimalloc-bench's bench/security a malloc stops, or survives, at the moment of the misuse.
 

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """Which misuse is caught by which malloc in which mode: runs every kind of kinds.toml and writes the tables of docs/hardening.md.
 

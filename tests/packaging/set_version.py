@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """packaging/release/set_version on a scratch tree: what a release changes, and what it refuses.
 

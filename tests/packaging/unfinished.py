@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """script/package and script/release, when Ctrl-C or a full disk ends them: one line, exit code 130 or 2, and nothing that is half-written.
 

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """Runs real programs from Debian's packages with the system's malloc and under Freehold, and compares what they produce.
 

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """Cuts out of a report of the doctor's (--json) what a verdict rests on, for answers_test.cpp:
 cut.py report.json NAME EXPECTED RIGHT[,RIGHT...] [advised]"""

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """Tests of doctor_blind --gains on made answers, and of the command as a whole with a stand-in for the doctor: gains_test.py"""
 

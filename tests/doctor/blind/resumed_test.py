@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """Tests of doctor_blind as a command with a stand-in for the doctor: what is asked again, and what is left running: resumed_test.py"""
 

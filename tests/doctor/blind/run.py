@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """Asks freehold doctor about programs whose cause is known, and prints the confusion matrix.
 

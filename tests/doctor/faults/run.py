@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """Asks `freehold doctor` about programs that are each limited by one known cause, and counts how often it is right.
 

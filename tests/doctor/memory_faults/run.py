@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """Asks `freehold doctor --memory` about programs that each hold memory for one known reason, and counts how often it is right.
 
