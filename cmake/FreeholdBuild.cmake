@@ -95,14 +95,25 @@ function(freehold_add_library part)
   freehold_install(${target})
 endfunction()
 
-# freehold_install(<target>...): libraries that are shipped; find_package(freehold) gives them back. The target
-# `freehold_shipped` builds exactly what `cmake --install` lays down.
+# freehold_ship(<target>...): the target `freehold_shipped` builds exactly what `cmake --install` lays down, and `freehold_shipped_but_lab`
+# what it does with `--component Unspecified`: all but the laboratory, and the pages of its commands.
 add_custom_target(freehold_shipped)
+add_custom_target(freehold_shipped_but_lab)
+add_dependencies(freehold_shipped freehold_shipped_but_lab)
+function(freehold_ship)
+  if(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME STREQUAL "lab")
+    add_dependencies(freehold_shipped ${ARGN})
+  else()
+    add_dependencies(freehold_shipped_but_lab ${ARGN})
+  endif()
+endfunction()
+
+# freehold_install(<target>...): libraries that are shipped; find_package(freehold) gives them back.
 function(freehold_install)
   if(FREEHOLD_INSTALL)
     install(TARGETS ${ARGN} EXPORT freehold)
   endif()
-  add_dependencies(freehold_shipped ${ARGN})
+  freehold_ship(${ARGN})
 endfunction()
 
 # freehold_install_own(<target>...): commands, and libraries that only these load. They lie apart from those to link, and the
@@ -111,7 +122,7 @@ function(freehold_install_own)
   if(FREEHOLD_INSTALL)
     install(TARGETS ${ARGN} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/freehold)
   endif()
-  add_dependencies(freehold_shipped ${ARGN})
+  freehold_ship(${ARGN})
 endfunction()
 
 # freehold_export(<shared library> <version script>): the library exports the symbols of the script and no others. Its soname

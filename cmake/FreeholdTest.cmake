@@ -4,8 +4,9 @@
 #   sources with names that end with _test or _model are compiled as one. Unit tests, and those of kinds like them, are not optimised
 #   without OPTIMISED, and models little. What a test uses is built before it, and the macro FREEHOLD_NAME is its file.
 #
-# freehold_add_command_test(<name> COMMAND <command> <arg>... | PYTHON <script> <arg>... [properties])
-#   The same for a test that is a command, or a script of this folder. It says by the exit code 77 that it cannot be done here.
+# freehold_add_command_test(<name> COMMAND <command> <arg>... | PYTHON <script> <arg>... [USES <target>...] [properties])
+#   The same for a test that is a command, or a script of this folder. It says by the exit code 77 that it cannot be done here. Targets that
+#   its command or environment names are built for it; it USES others.
 #
 # Properties, of both:
 #   LABELS <label>...   beside the kind
@@ -14,15 +15,22 @@
 #   SLEEPS              a test that mostly waits, for time or for other processes: it counts as a quarter of a CPU
 #   SERIAL              runs alone: for tests with an upper bound on time
 #   ENVIRONMENT <VAR=value>...
-#   SOAK                script/soak runs it and script/test does not; the target freehold_soak builds what only such tests need
+#   SOAK                script/soak runs it and script/test does not
 #   SLOW                script/test --all runs it, and script/test without arguments does not
 #   REPLACES_MALLOC     links or preloads Freehold's malloc; not there under a sanitizer, which replaces malloc too
+#
+# The targets freehold_quick, freehold_slow and freehold_soak build what the tests need that are neither, slow, or soak; `all` leaves out what
+# only the last two build. What a test runs of the system's is not looked for here, where it may come later: it fails where that is missing.
 #
 # The unit of ctest -j is a quarter of a CPU: script/test says -j 8 on two CPUs.
 #
 # Of another processor the tests run under CMAKE_CROSSCOMPILING_EMULATOR, and so do the programs that they start
 # (tests/support/emulated.hpp).
 include_guard(GLOBAL)
+set(FREEHOLD_PYTHON /usr/bin/python3) # the system's, for which script/bootstrap installs packages, whatever another one in PATH has
+foreach(when IN ITEMS quick slow soak)
+  add_custom_target(freehold_${when})
+endforeach()
 if(FREEHOLD_LIBC STREQUAL "musl") # cmake/musl.cmake: Debian's GoogleTest and C++ libraries are for glibc
   set(googletest /usr/src/googletest/googletest)
   add_library(freehold_glibc_names STATIC EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/tests/support/glibc_names.c)
@@ -56,9 +64,8 @@ function(freehold_add_test name)
   set(target ${kind}_${name})
   freehold_unite_tests(${target} arg_SOURCES)
   add_executable(${target} ${arg_SOURCES})
-  if(arg_SOAK)
+  if(arg_SLOW OR arg_SOAK)
     set_target_properties(${target} PROPERTIES EXCLUDE_FROM_ALL ON)
-    add_dependencies(freehold_soak ${target})
   endif()
   target_link_libraries(${target} PRIVATE freehold_options ${arg_LIBS} GTest::gtest_main)
   freehold_runs_emulated(${target})
@@ -118,7 +125,7 @@ function(freehold_runs_emulated target)
 endfunction()
 
 function(freehold_add_command_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "REPLACES_MALLOC;SERIAL;SLEEPS;SLOW;SOAK" "TIMEOUT;PROCESSORS" "COMMAND;PYTHON;LABELS;ENVIRONMENT")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "REPLACES_MALLOC;SERIAL;SLEEPS;SLOW;SOAK" "TIMEOUT;PROCESSORS" "COMMAND;PYTHON;USES;LABELS;ENVIRONMENT")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "freehold_add_command_test(${name}): unknown arguments ${arg_UNPARSED_ARGUMENTS}")
   endif()
@@ -126,11 +133,13 @@ function(freehold_add_command_test name)
     return()
   endif()
   if(arg_PYTHON)
-    find_program(PYTHON3 NAMES python3 REQUIRED)
-    list(PREPEND arg_COMMAND ${PYTHON3} -B ${CMAKE_CURRENT_SOURCE_DIR}/${arg_PYTHON})
+    list(PREPEND arg_COMMAND ${FREEHOLD_PYTHON} -B ${CMAKE_CURRENT_SOURCE_DIR}/${arg_PYTHON})
   endif()
   cmake_path(GET CMAKE_CURRENT_SOURCE_DIR FILENAME kind)
   freehold_register_test(${kind} ${name} ${arg_COMMAND})
+  if(arg_USES)
+    add_dependencies(${when} ${arg_USES})
+  endif()
   set_tests_properties(${test} PROPERTIES SKIP_RETURN_CODE 77)
 endfunction()
 
@@ -138,12 +147,26 @@ endfunction()
 macro(freehold_register_test kind name)
   set(test ${FREEHOLD_TEST_PREFIX}${kind}.${name})
   add_test(NAME ${test} COMMAND ${ARGN})
+  set(when freehold_quick)
   foreach(where IN ITEMS SLOW SOAK)
     if(arg_${where})
       string(TOLOWER ${where} label)
       list(APPEND arg_LABELS ${label})
+      set(when freehold_${label})
     endif()
   endforeach()
+  set(words ${ARGN} ${arg_ENVIRONMENT})
+  string(REGEX MATCHALL "<TARGET_FILE[A-Z_]*:[a-z0-9_:]+" files "${words}")
+  list(TRANSFORM files REPLACE "<TARGET_FILE[A-Z_]*:" "")
+  list(TRANSFORM files REPLACE "::" "_")
+  foreach(word IN LISTS words)
+    if(TARGET ${word})
+      list(APPEND files ${word})
+    endif()
+  endforeach()
+  if(files)
+    add_dependencies(${when} ${files})
+  endif()
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 300)
   endif()

@@ -6,8 +6,7 @@
 //   freehold::GearmanPool pool({.servers = {"one:4730", "two:4730"}});
 //   freehold::process::Result result = pool.call("some input");
 //
-// docs/process-gearman.md has the setup. Link freehold::process_gearman, which exists if libgearman was found when Freehold
-// was built.
+// docs/process-gearman.md has the setup. Link freehold::process_gearman, which needs libgearman (FREEHOLD_BUILD_GEARMAN).
 #pragma once
 #include "freehold/base/cxx20.hpp"
 #include "freehold/process.hpp"

@@ -19,8 +19,7 @@
 //
 // Threads: any, on the pool and the supervisor; a future or result belongs to one thread at a time.
 // Cost: a thread and a connection for each task that the servers know of, both kept; and one of each for each worker slot.
-// docs/process-gearman.md has the setup. Link freehold::process_gearman, which exists if libgearman was found when Freehold
-// was built.
+// docs/process-gearman.md has the setup. Link freehold::process_gearman, which needs libgearman (FREEHOLD_BUILD_GEARMAN).
 #pragma once
 #include <cstddef>
 #include <cstdint>

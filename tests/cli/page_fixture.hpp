@@ -30,7 +30,7 @@ inline std::string told_by(const Seen& seen) {
 class PageTest : public testing::Test {
  protected:
   void SetUp() override {
-    if (!has_browser()) GTEST_SKIP() << "no Chromium";
+    if (!has_browser()) GTEST_SKIP() << "Chromium is not installed";
   }
   // `script`: the body of a function, which returns what told_by() is to say.
   Seen look_at_text(std::string page, const View& view = {}, const std::string& script = {}) {

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """The manual pages and completions say what --help of the real command says: every subcommand, every option.
 
@@ -44,7 +44,7 @@ def helps_of(freehold, path=()):
 class Shells:
     def __init__(self, folder, scratch):
         self.folder, self.scratch = folder, scratch
-        self.names = ["bash", *(name for name in ("zsh", "fish") if shutil.which(name))]
+        self.names = ["bash", "zsh", "fish"]
 
     def ask(self, shell, words):
         """What the shell offers for the last of the words: the first column, and options that share a line."""
@@ -73,11 +73,10 @@ def check_pages(helps, folder, fail):
         for option in one.options:
             if f"\\fB{option}\\fR" not in text:
                 fail(f"{name} lacks {option}")
-        if shutil.which("man") and shutil.which("groff"):
-            complaints = output(["man", "--warnings", "-E", "UTF-8", "-l", "-Tutf8", "-Z", page], env={**os.environ, "MANROFFSEQ": "", "MANWIDTH": "80"})
-            complaints = "\n".join(line for line in complaints.splitlines() if re.search(r"^<standard input>|^troff|: warning", line))
-            if complaints:
-                fail(f"{name}: {complaints}")
+        complaints = output(["man", "--warnings", "-E", "UTF-8", "-l", "-Tutf8", "-Z", page], env={**os.environ, "MANROFFSEQ": "", "MANWIDTH": "80"})
+        complaints = "\n".join(line for line in complaints.splitlines() if re.search(r"^<standard input>|^troff|: warning", line))
+        if complaints:
+            fail(f"{name}: {complaints}")
 
 
 def questions_of(helps, shell):

@@ -44,7 +44,7 @@ def check_by_their_parser(text, count):
     try:
         from prometheus_client.parser import text_string_to_metric_families
     except ImportError:
-        print("no prometheus_client: its parser was not asked")
+        print("prometheus_client is not installed: its parser was not asked")
         return
     read = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
     assert len(read) == count, (len(read), count)

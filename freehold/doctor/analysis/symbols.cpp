@@ -25,11 +25,9 @@ namespace freehold::doctor {
 
 // Names of Rust's own form begin with _R; others have C++'s. binutils' library knows both, the C++ library C++'s alone.
 std::string demangled(const char* name) {
-  if constexpr (FREEHOLD_HAS_LIBIBERTY != 0) {
-    if (std::string_view(name).starts_with("_R")) {
-      const std::unique_ptr<char, void (*)(void*)> text(::rust_demangle(name, 0), std::free);
-      if (text != nullptr) return text.get();
-    }
+  if (std::string_view(name).starts_with("_R")) {
+    const std::unique_ptr<char, void (*)(void*)> text(::rust_demangle(name, 0), std::free);
+    if (text != nullptr) return text.get();
   }
   if (!std::string_view(name).starts_with("_Z")) return name;  // "f" would be a type, float
   int status = 0;
