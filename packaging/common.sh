@@ -95,8 +95,24 @@ remove() {
 python_environment() {
   local stamp=$1/requirements.txt
   cmp -s "$2" "$stamp" && return
-  python3 -c 'import ensurepip' 2>/dev/null || script/bootstrap packages
-  quietly python3 -m venv --clear "$1"
+  /usr/bin/python3 -c 'import ensurepip' 2>/dev/null || script/bootstrap packages
+  quietly /usr/bin/python3 -m venv --clear "$1"
   quietly "$1/bin/pip" install --quiet --disable-pip-version-check --requirement "$2"
   cp "$2" "$stamp"
+}
+
+# debian_lists FILE: the lists of Debian's packages that apt has on this machine, not those of others, as apt reads them.
+debian_lists() {
+  apt-get indextargets --format 'deb $(REPO_URI) $(CODENAME) $(COMPONENT) $(ORIGIN) $(CREATED_BY)' | sed -n 's/ Debian Packages$//p' | sort -u >"$1"
+  [[ -s $1 ]] || refuse "apt knows no lists of Debian's packages; apt-get update gets them"
+}
+
+# debian_root FILE: a minimal Debian 12 as an archive, made by mmdebstrap and kept for a day.
+debian_root() {
+  [[ -z $(find "$1" -mtime -1 2>/dev/null) ]] || return 0
+  mkdir -p "${1%/*}"
+  debian_lists "$1.list"
+  mmdebstrap --quiet --variant=minbase bookworm "$1.new.tar" "$1.list"
+  rm "$1.list"
+  mv "$1.new.tar" "$1"
 }

@@ -18,16 +18,10 @@ runroot = "$scratch/run"
 graphroot = "$scratch/graph"
 END
 
-# debian_image: debian:bookworm-slim as mmdebstrap makes it, from Debian's lists of this machine, not those of others. Kept for a day.
+# debian_image: debian:bookworm-slim as mmdebstrap makes it.
 debian_image() {
-  local container base=build/package/container/debian.tar
-  if [[ -z $(find "$base" -mtime -1 2>/dev/null) ]]; then
-    apt-get indextargets --format 'deb $(REPO_URI) $(CODENAME) $(COMPONENT) $(ORIGIN) $(CREATED_BY)' | sed -n 's/ Debian Packages$//p' | grep ' bookworm' | sort -u >"$scratch/sources.list"
-    [[ -s $scratch/sources.list ]] || refuse "apt knows no lists of Debian 12; apt-get update gets them"
-    mmdebstrap --quiet --variant=minbase bookworm "$scratch/debian.tar" "$scratch/sources.list"
-    mkdir -p "${base%/*}"
-    mv "$scratch/debian.tar" "$base"
-  fi
+  local container base=build/package/debian.tar
+  debian_root "$base"
   container=$(buildah from scratch)
   quietly buildah add "$container" "$base" /
   quietly buildah config --cmd bash "$container"
