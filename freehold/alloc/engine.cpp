@@ -203,7 +203,7 @@ constexpr std::size_t kPage = os::kSmallestPageBytes;
 
 [[nodiscard]] bool is_zero(const char* page) noexcept { return *page == 0 && std::memcmp(page, page + 1, kPage - 1) == 0; }
 
-// Whether a program has written to more than a few of some pages: to two of four that lie as far apart as multiples of the
+// True if a program has written to more than a few of some pages: to two of four that lie as far apart as multiples of the
 // golden ratio do. One alone may be a page that is looked at by chance.
 [[nodiscard]] bool is_much_written(const char* first, std::size_t bytes) noexcept {
   constexpr std::uint32_t kLooks = 4, kEnough = 2, kGoldenRatio = 0x9e37'79b9;  // of 2^32

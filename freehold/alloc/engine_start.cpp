@@ -39,7 +39,7 @@ constinit char* g_own_page = nullptr;
 
 namespace {
 
-// A function of its own: their copy does not stay on the stack, which may be a coroutine's.
+// A separate function: their copy does not stay on the stack, which may be a coroutine's.
 [[gnu::noinline]] void take_options() noexcept { g_options = read_options(); }
 
 [[nodiscard]] ArenaSettings settings_for(const Options& options) noexcept {

@@ -94,7 +94,7 @@ class CheckedBlocks {
     return true;
   }
 
-  // Whether a live block of another kind, which begins with its raw one, may be freed by the claim; reports why not.
+  // True if a live block of another kind, which begins with its raw one, may be freed by the claim; reports why not.
   [[nodiscard]] bool admit_elsewhere(void* block, const Contents& contents, const Claim& claim) noexcept {
     return inspector_.admit_claim({block, {block, contents.bytes, true}, State::kLive, contents}, claim);
   }
@@ -346,7 +346,7 @@ class CheckedBlocks {
     shard.held_bytes.store(shard.held_bytes.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
     held_bytes_.fetch_add(bytes, std::memory_order_relaxed);
   }
-  // Whether a shard has half of what all have, and so the most.
+  // True if a shard has half of what all have, and so the most.
   [[nodiscard]] bool is_most_held(const Shard& shard) const noexcept {
     return shard.held_bytes.load(std::memory_order_relaxed) >= held_bytes_.load(std::memory_order_relaxed) / 2;
   }

@@ -195,7 +195,7 @@ class GuardSlots {
     return get(records_[i].note);
   }
 
-  // Looks at the bytes around a live block. Pre: it begins there, and no thread frees it meanwhile.
+  // Looks at the bytes around a live block. Pre: it begins there, and no thread frees it at the same time.
   [[nodiscard]] Verdict look_around(const void* block) const noexcept {
     unsigned i = 0;
     (void)slot_of(block, i);

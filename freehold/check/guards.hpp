@@ -74,7 +74,7 @@ void forget_reports() noexcept;
 // The bytes of a guarded block that the program asked for; 0 if the pointer is bad, which is reported.
 [[nodiscard, gnu::noinline]] std::size_t guarded_bytes(const void* block) noexcept;
 
-// For checked mode, whose lock keeps frees of guarded blocks out meanwhile.
+// For checked mode, whose lock keeps frees of guarded blocks out.
 //
 // What was asked for of a guarded block; no bytes if it is none that lives.
 [[nodiscard]] Contents guarded_contents(const void* block) noexcept;

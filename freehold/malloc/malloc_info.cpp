@@ -110,7 +110,7 @@ FREEHOLD_EXPORT void malloc_stats(void) noexcept {
           s.direct_bytes / kKiB, s.purged_bytes / kKiB, s.threads);
 }
 
-// glibc's document, with one heap for the arena, and what only Freehold has in an element of its own. Free memory that is no
+// glibc's document, with one heap for the arena, and what only Freehold has in a separate element. Free memory that is no
 // slot counts as a piece for each span. The greatest size is a bound: what was mapped for the arena so far.
 FREEHOLD_EXPORT int malloc_info(int options, FILE* stream) noexcept {
   if (options != 0) return EINVAL;  // as glibc: returned, not set

@@ -53,7 +53,7 @@ inline bool read_number(const char*& s, std::uint64_t& out) noexcept {
 using NumberLines = FileLines<64, 256>;
 
 // The number that follows `key` at the beginning of a line, of which the first counts; "": that the file begins with. False:
-// there is none. The path is as it was afterwards: on a small stack there is room for one.
+// none exists. The path is as it was afterwards: on a small stack there is room for one.
 inline bool number_in_file(Path& folder, const char* file, std::uint64_t& out, const char* key = "") noexcept {
   const std::size_t folder_length = folder.length(), key_length = std::strlen(key);
   NumberLines lines(folder.add(file).text());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What freehold/base/check.hpp declares: it writes, and ends the process.
+// The functions of freehold/base/check.hpp that write, and end the process.
 #include "freehold/base/check.hpp"
 
 #include <atomic>

@@ -14,7 +14,7 @@ template <std::size_t kLineBytes, std::size_t kBufferBytes>
 class FileLines {
  public:
   explicit FileLines(const char* path) noexcept : fd_(kernel::open(path, O_RDONLY | O_CLOEXEC)), is_open_(fd_ >= 0) {}
-  // Of a descriptor that stays open: from the file's beginning, whatever was read before.
+  // Reads a descriptor that stays open: from the file's beginning, whatever was read before.
   explicit FileLines(int fd) noexcept : fd_(fd) {}
   ~FileLines() {
     if (is_open_) kernel::close(fd_);
@@ -22,7 +22,7 @@ class FileLines {
   FileLines(const FileLines&) = delete;
   FileLines& operator=(const FileLines&) = delete;
 
-  // The next line without its end, cut where it is longer than the room; null: there is none.
+  // The next line without its end, cut where it is longer than the room; null: the last one was read.
   [[nodiscard]] const char* next() noexcept {
     std::size_t length = 0;
     char c = 0;

@@ -16,7 +16,7 @@
 extern "C" [[gnu::weak]] struct r_debug* _dl_debug_addr;
 #endif
 extern "C" {
-// Of static programs: a wrapper by the linker's --wrap has the public name.
+// Static programs have it: a wrapper by the linker's --wrap has the public name.
 [[gnu::weak]] int __pthread_create(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
 [[gnu::weak]] void __asan_init();
 [[gnu::weak]] void __hwasan_init();

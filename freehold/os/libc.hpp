@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The functions of libc that the engine needs and no call of the kernel replaces, past those of the same name that a
-// program, a preloaded library or one that is loaded later brings: tracers, profilers and garbage collectors wrap
+// program, a preloaded library or one that is loaded later brings. Tracers, profilers and garbage collectors wrap
 // pthread_create, and such a wrapper allocates, or takes a lock that the program holds over malloc.
 //
 // find_libc() reads libc's own table of symbols: dlsym() takes the loader's lock, which another thread may hold while it

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The kernel's calls by their instruction, under the names and with the results that libc gives them. A program may have an
-// mmap, an open or a getpid of its own that takes locks or calls malloc (profilers and shims do): code that runs inside
+// mmap, an open or a getpid that takes locks or calls malloc (profilers and shims do): code that runs inside
 // malloc calls these, and never runs such a function. They are no cancellation points either.
 //
 // Returns as libc's do: -1 (of mmap and mremap MAP_FAILED) and errno on an error. Threads: any. Cost: the call of the

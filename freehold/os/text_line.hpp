@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A line of text in a buffer of its own, for code that may not allocate: printf may. Text that does not fit is cut.
+// A line of text in its buffer, for code that may not allocate: printf may. Text that does not fit is cut.
 // Async-signal-safe.
 #pragma once
 #include <unistd.h>
@@ -14,8 +14,8 @@
 
 namespace freehold::os {
 
-// Writes all bytes to standard error, or as many as the system takes. errno is unchanged. A thread that is cancelled
-// meanwhile goes on, and a pipe that nobody reads ends nothing: reports are made in the middle of free(), of a signal's
+// Writes all bytes to standard error, or as many as the system takes. errno is unchanged. A cancelled thread
+// goes on, and a pipe without a reader ends nothing: reports are made in the middle of free(), of a signal's
 // handler, or at the end of a program that ended well.
 inline void write_to_standard_error(const char* text, std::size_t bytes) noexcept {
   const base::KeepErrno keep;

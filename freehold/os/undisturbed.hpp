@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A thread of a program's that writes for a library: a pipe that nobody reads, a limit of file sizes, and a cancellation are
+// A thread of a program that writes for a library: a pipe without a reader, a limit of file sizes, and a cancellation are
 // errors of the library's then, and do not end the program or the thread.
 #pragma once
 #include "freehold/base/keep_errno.hpp"
@@ -8,7 +8,7 @@
 
 namespace freehold::os {
 
-// While it lives, the calling thread is not cancelled, and SIGPIPE and SIGXFSZ, which a write of its own brings, do not
+// While it lives, the calling thread is not cancelled, and SIGPIPE and SIGXFSZ, which its writes bring, do not
 // arrive. The write fails with EPIPE or EFBIG, as if they were ignored. Cost: four system calls.
 class Undisturbed {
  public:

@@ -15,16 +15,15 @@
 // The slot that was released last stands beside both. A thread that acquires and releases in turn leaves them alone, and no
 // load waits for the store before it.
 //
-// Against the best of Boost.Pool and of S3 to S5 without locks, on an Intel guest, 16 bytes a slot, least of nine rounds in
-// turn: a pair 1.0 (a stack of addresses 1.0), a million in order 1.0 (1.5), half used 0.95 (1.5), every second used 0.9
-// (1.4), random order 0.7 (0.7), slots that nobody used before 0.7 (1.2) times its time.
+// On an Intel guest it takes 0.7 to 1.0 times the best of Boost.Pool, S3 and S4 without locks; a stack of addresses alone
+// 0.7 to 1.6 (docs/pools.md).
 //
-//   Invariant: the free slots among those that were cut are newest_ (unless 0), the run begin_, begin_ + distance_, ... up
-//   to but not end_, and those on the stack, whose entries are an address each, or kRun above the end, the distance and the
-//   beginning of a run. Slots from cut_ on are in none of these.
+//   Invariant: the free slots among those that were cut are newest_ (unless 0), the run from begin_ by distance_ to end_,
+//   and those on the stack. An entry of it is an address, or kRun above a run's end, distance and beginning. Slots from
+//   cut_ on are in none of these.
 //
 // Under memcheck, which has to be told of each slot, run and stack stay empty for the fast paths, and a stack of addresses
-// grows in the slow ones; the newest slot is not told of, so that its use after release is not seen there.
+// grows in the slow ones. The newest slot is not told of, so that its use after release is not seen there.
 // AddressSanitizer's builds and checked ones see all.
 //
 // Threads: one at a time (externally locked). acquire never throws; null: every slot is in use.
@@ -59,7 +58,7 @@ class SingleThreadPool {
   SingleThreadPool& operator=(const SingleThreadPool&) = delete;
   /// Slots in use end with it.
   ~SingleThreadPool() {
-    if (hidden_top_ != nullptr && newest_ != 0) push_slow(newest_);  // which nobody has looked at yet
+    if (hidden_top_ != nullptr && newest_ != 0) push_slow(newest_);  // no look at it has been taken yet
   }
 
   /// A free slot, its contents arbitrary; null: every slot is in use.
@@ -109,7 +108,7 @@ class SingleThreadPool {
   [[nodiscard]] static sync::Contention contention() noexcept { return {}; }
 
  private:
-  // Of a slot. Distances between slots may be negative and wrap around.
+  // The address of a slot. Distances between slots may be negative and wrap around.
   using Address = std::uintptr_t;
 
   static constexpr std::size_t kBatch = 64;
@@ -170,7 +169,7 @@ class SingleThreadPool {
     }
     return reinterpret_cast<void*>(end_ -= distance_);
   }
-  // Of those that were never used: how many may be from now on.
+  // Returns how many of the slots that were never used may be from now on.
   [[nodiscard]] std::size_t cut() noexcept {
     const std::size_t left = slots_.count() - cut_;
     const std::size_t n = left < kBatch ? left : kBatch;

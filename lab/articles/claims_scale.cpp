@@ -89,7 +89,7 @@ void controls(const Scaling& scaling, Claims& claims) {
                    "relative to computing; all threads have the same blocks", 2},
                   quotient(memory, compute), kScales);
   const Sets own_memory = scaling.speed(Workload::kOwnMemory, Mode::kThreads, kSystem, n);
-  claims.at_least({"own-memory-scales", "a question of ours: and with blocks of its own for each thread?",
+  claims.at_least({"own-memory-scales", "a question of ours: and with separate blocks for each thread?",
                    fmt::format("{} times as fast, computing {}", figure_text(own_memory), figure_text(compute)),
                    "relative to computing; 32 MiB for each thread", 2},
                   quotient(own_memory, compute), kScales);
@@ -187,7 +187,7 @@ void one_processor(const Scaling& scaling, std::uint32_t most, const Scaling& al
   add("one-cpu-compute", "on a single processor, threads that compute take the same time whatever their number",
       Workload::kCompute, Mode::kThreads, false, most);
   add("one-cpu-memory", "so do threads that read and write the same memory", Workload::kMemory, Mode::kThreads, false, most);
-  add("one-cpu-own-memory", "a question of ours: with memory of its own, does each take the caches from the others?",
+  add("one-cpu-own-memory", "a question of ours: with separate memory, does each take the caches from the others?",
       Workload::kOwnMemory, Mode::kThreads, true, most);
   add("one-cpu-allocate", "threads that allocate lose there by cache misses", Workload::kAllocate, Mode::kThreads, true,
       most);

@@ -27,7 +27,7 @@ inline constexpr double kOneSet = 1.5;
 // The median of the ratios (one for each set) and limits. The range of five sets is what Student's t gives as the limits of
 // their mean, with 95% confidence. Fewer sets show less of the range, so theirs is widened to what t gives. Pre: not empty.
 [[nodiscard]] Range limits_of(const std::vector<double>& ratios);
-// Whether both limits lie on one side of the threshold. A limit equal to it reproduces.
+// True if both limits lie on one side of the threshold. A limit equal to it reproduces.
 [[nodiscard]] Outcome decide(const Range& limits, double threshold, bool at_least);
 
 struct Claim {

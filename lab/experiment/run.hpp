@@ -97,7 +97,7 @@ template <class Job, class Report>
   }
   return true;
 }
-// The same in worker processes, of which each is the only work of this program meanwhile. `store`: has what was measured
+// The same in worker processes, of which each is the only work of this program at its time. `store`: has what was measured
 // before, and keeps what is; null: none.
 template <class Job, class Report>
 [[nodiscard]] bool measure_sets(std::uint32_t sets, std::vector<JobSeries<Job, Report>>& series, Interrupts& interrupts,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Finished measurements in a file, from which a long experiment goes on after Ctrl-C. A measurement is a line of its own, a
+// Finished measurements in a file, from which a long experiment goes on after Ctrl-C. A measurement is one line, a
 // key and the bytes of the report, and is written at once. The first line names the machine and the build: reports of others
 // would not be comparable.
 #pragma once

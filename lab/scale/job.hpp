@@ -14,7 +14,7 @@
 
 namespace freehold::cli::scale {
 
-// The scaling article's four workloads; the fourth with memory of its own for each worker; the second one with the article's
+// The scaling article's four workloads; the fourth with separate memory for each worker; the second one with the article's
 // remedies, a heap for each list, the same reserved and used again, a heap for each worker; a component with one lock
 // inside; the thread-local article's two tests.
 enum class Workload : std::uint8_t {

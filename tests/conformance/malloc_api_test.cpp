@@ -119,7 +119,7 @@ TEST(Calloc, MemoryUsedBefore_ReadsAsZero) {
   }
 }
 
-// Of a block of which little was written the pages are given back, of others they are cleared.
+// The pages of a block of which little was written are given back, those of others are cleared.
 TEST(Calloc, LargeBlockWrittenHereAndThere_ReadsAsZero) {
   for (const std::size_t n : {kMiB + 1, 3 * kMiB - 1, 5 * kMiB + 4096, 17 * kMiB + 9})
     for (const std::size_t step : {n - 1, n / 3, kMiB / 7, std::size_t{4096}})

@@ -98,7 +98,7 @@ struct Scenarios {
       delete &timer;
     });
   }
-  // The function uses the object, which another thread ends meanwhile: it is called no more, however often it has set
+  // The function uses the object, which another thread ends at the same time: it is called no more, however often it has set
   // itself.
   static void end_while_it_sets_itself(Execution& run) {
     D driver;

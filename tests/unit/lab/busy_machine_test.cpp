@@ -195,7 +195,7 @@ std::size_t verdicts(const Asked& asked, bool sees_others, bool by_single_sets) 
 
 TEST(BusyMachine, TheSameClaimAsked_NeverTwoOppositeVerdicts) {
   for (const Asked& asked : kAsked) {
-    // Each contradicts itself where nobody looks who else has the CPUs.
+    // Each contradicts itself where the share of other programs is left out.
     EXPECT_EQ(verdicts(asked, false, true), 2u) << asked.claim;
     for (const bool by_single_sets : {false, true}) EXPECT_LE(verdicts(asked, true, by_single_sets), 1u) << asked.claim;
   }

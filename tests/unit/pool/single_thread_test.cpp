@@ -82,7 +82,7 @@ TEST(SingleThreadPool, OrdersOfRelease_EachSlotOnce) {
           break;
         default: std::ranges::shuffle(held, random);
       }
-      const std::size_t kept = random() % slots;  // these stay in use meanwhile
+      const std::size_t kept = random() % slots;  // these stay in use
       for (std::size_t i = kept; i < slots; ++i) {
         pool.release(held[i]);
         ASSERT_EQ(pool.in_use(), slots - (i - kept + 1));
