@@ -221,6 +221,21 @@ void write_file(const std::string& path, std::string_view text) {
   }
 }
 
+FileDescriptor open_log(const std::string& path) {
+  const Place place = place_of(path);
+  refuse_planted(place, path);
+  const int flags = O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | (place.descriptor >= 0 ? 0 : O_NOFOLLOW);
+  FileDescriptor file(::openat(place.folder.get(), place.name.c_str(), flags, 0666));
+  struct stat info{};
+  if (!file || ::fstat(file.get(), &info) != 0) refuse(path, errno);
+  // Another name of a file elsewhere, which another user has made.
+  if (place.others_may_write && S_ISREG(info.st_mode) && info.st_nlink > 1)
+    throw Failure(kExitRefused, fmt::format("cannot write {}: it has other names, in a folder that others may write to; "
+                                            "name another file",
+                                            printable(path)));
+  return file;
+}
+
 void print_to_stdout(const std::string& text) {
   if (g_output_was_closed)
     throw Failure(kExitRefused, fmt::format("cannot write to standard output: {}", error_text(EBADF)));

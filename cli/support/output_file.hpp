@@ -28,6 +28,8 @@ void check_different(const std::vector<std::pair<std::string, std::string>>& out
 // Replaces the content of `path`. An existing file keeps its permissions.
 // Throws Failure(kExitRefused); then an existing file is as it was and no temporary file is left.
 void write_file(const std::string& path, std::string_view text);
+// Opens a file to read what is there and to add to it; makes it if it is not there. Throws Failure(kExitRefused).
+[[nodiscard]] FileDescriptor open_log(const std::string& path);
 
 // Standard input, output and error, even if the caller closed them.
 

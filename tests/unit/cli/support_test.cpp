@@ -102,7 +102,9 @@ TEST_F(Support, OutputFile_LinkInAFolderOfAll_RefusedAndNothingIsWritten) {
   for (const char* name : {"link", "dangling"}) {
     EXPECT_EQ(code_of([&] { check_writable(shared / name); }), kExitRefused) << name;
     EXPECT_EQ(code_of([&] { write_file(shared / name, "text"); }), kExitRefused) << name;
+    EXPECT_EQ(code_of([&] { (void)open_log(shared / name); }), kExitRefused) << name;
   }
+  EXPECT_EQ(code_of([&] { (void)open_log(shared / "name"); }), kExitRefused);
   write_file(shared / "name", "text");
   EXPECT_EQ(test::content_of(shared / "name"), "text");
   EXPECT_EQ(test::content_of(victim), "former");
