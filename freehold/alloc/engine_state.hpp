@@ -154,12 +154,17 @@ class MakesOtherCalls {
 
 void start_purger_if_worth_while() noexcept;
 void end_purger_at_exit() noexcept;
+// True once main has ended by pthread_exit. The process cannot be alone with one thread then: the kernel counts main until
+// the end.
+extern constinit std::atomic<bool> g_main_has_ended;
+// A process with as many threads may have the purger beside them. Relaxed: a thread that reads the former value is early.
+[[nodiscard]] inline std::uint64_t least_threads_for_purger() noexcept {
+  return g_options.background_thread == BackgroundThread::kOn || g_main_has_ended.load(std::memory_order_relaxed) ? 1 : 2;
+}
 // Called where memory is allocated, outside the gate: a program with threads that holds enough to give some back gets one.
 // `sharing`: threads that share the caches of the CPUs, where the caller is one.
 inline void consider_purger(std::uint64_t sharing = 0) noexcept {
-  const bool may_have_one =
-      g_core.registry().threads() + sharing > 1 || g_options.background_thread == BackgroundThread::kOn;
-  if (may_have_one && !g_purger.exists()) [[unlikely]]
+  if (g_core.registry().threads() + sharing >= least_threads_for_purger() && !g_purger.exists()) [[unlikely]]
     start_purger_if_worth_while();
 }
 [[gnu::noinline]] void wake_purger() noexcept;

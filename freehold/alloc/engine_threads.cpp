@@ -22,6 +22,7 @@ constinit Modes g_modes;
 constinit pthread_key_t g_key = kNoKey;
 constinit std::atomic<std::uint64_t> g_look_at{kFirstLook};
 constinit std::atomic<std::uint64_t> g_sharing_threads{0};
+constinit std::atomic<bool> g_main_has_ended{false};
 constinit PurgerThread g_purger;
 constinit Gate g_purger_gate;
 constinit Gate::Mark g_purger_mark{0};
@@ -43,12 +44,12 @@ namespace {
 // again keep the part of regret that they would have without a purger: 60 MiB in blocks of 100 kB by 200 threads, one
 // after the other, are 607,000 page faults so, and 986,000 if each end drops it.
 void end_purger_if_alone() noexcept {
-  const std::uint64_t threads = g_core.registry().threads() + sharing_threads();
-  const bool alone = threads == 0 || (threads == 1 && g_options.background_thread != BackgroundThread::kOn);
-  if (!alone || os::is_confined()) return;
+  if (os::is_confined()) return;
   {
     const MakesOtherCalls calls;
-    if (os::is_confined() || !g_purger.end()) return;
+    if (os::is_confined()) return;
+    if (os::kernel::gettid() == os::kernel::getpid()) g_main_has_ended.store(true, std::memory_order_relaxed);
+    if (g_core.registry().threads() + sharing_threads() >= least_threads_for_purger() || !g_purger.end()) return;
   }
   constexpr std::uint64_t kAgainMs = 10'000;
   static constinit std::atomic<std::uint64_t> last_end{0};
@@ -87,6 +88,7 @@ void count_sharing_thread() noexcept {
 
 void count_sharing_threads_alone() noexcept {
   g_sharing_threads.store(is_counted_as_sharing() ? 1 : 0, std::memory_order_relaxed);
+  g_main_has_ended.store(false, std::memory_order_relaxed);
 }
 
 // Runs after thread-local destructors, among the destructors of keys; waits for the last round, so that theirs still find
@@ -291,15 +293,14 @@ void wake_purger() noexcept {
 void start_purger_if_worth_while() noexcept {
   constexpr std::int64_t kEnoughBytes = std::int64_t{8} << 20;
   if (g_options.background_thread == BackgroundThread::kOff) return;
-  if (g_core.registry().threads() + sharing_threads() < (g_options.background_thread == BackgroundThread::kOn ? 1 : 2))
-    return;
+  if (g_core.registry().threads() + sharing_threads() < least_threads_for_purger()) return;
   if (g_core.arena().budget().footprint() + g_core.kept().most_unreported_bytes() < kEnoughBytes) return;
   if (g_purger.has_to_wait()) return;  // before the system call
   if (os::is_confined()) return g_core.arena().budget().limit_regret();
   const MakesOtherCalls calls;
   if (os::is_confined()) return;
   if (t_fork.inside != 0 || g_gate.forks() != 0 || os::kernel::getpid() != g_process) return;
-  if (g_options.background_thread != BackgroundThread::kOn && os::thread_count() == 1) {  // the others ended unheard
+  if (least_threads_for_purger() != 1 && os::thread_count() == 1) {  // the others ended unheard
     count_sharing_threads_alone();
     return g_purger.put_off();
   }

@@ -5,6 +5,8 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include <fstream>
+
 #include "tests/memory_return/scenarios/probe.hpp"
 
 namespace freehold::test {
@@ -87,10 +89,19 @@ SCENARIO(helper_thread_and_fork) {
   figure("resident_mib", resident);
 }
 
+[[nodiscard]] bool has_main_ended() {
+  std::string word;
+  std::ifstream stat("/proc/self/task/" + std::to_string(::getpid()) + "/stat");
+  for (int i = 0; i < 3; ++i) stat >> word;
+  return word == "Z";
+}
+
 // main ends by pthread_exit: the process ends with the last thread that the program made.
 SCENARIO(helper_thread_last_to_live) {
   std::thread([] {
+    for (std::size_t i = 0; i < 100 && !has_main_ended(); ++i) ::usleep(10'000);
     use_much();
+    figure("threads", static_cast<double>(count_threads()));  // main is one of them
     ::usleep(1'500'000);
   }).detach();
   pthread_exit(nullptr);
