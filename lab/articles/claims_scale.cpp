@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "lab/articles/findings.hpp"
 
@@ -75,6 +76,7 @@ void take_over(const scale::Results& results, Claims& claims, std::string_view i
 }
 
 constexpr const char* kSystem = "system";
+constexpr const char* kArticlesAllocator = "owner-article";
 
 void controls(const Scaling& scaling, Claims& claims) {
   const std::uint32_t n = scaling.most();
@@ -271,6 +273,27 @@ void table_of_scaling(const Results& results, const Scaling& scaling, Findings& 
   findings.tables.push_back(std::move(table));
 }
 
+// The article's table beside this machine's. `all`: on all CPUs; `one`: on one.
+void table_of_processors(unsigned cpus, const Scaling& all, const Scaling& one, Findings& findings) {
+  Table table{5,
+              "Nanoseconds for a block on one CPU and on all, and the article's seconds",
+              {"test", "1 CPU", fmt::format("{} CPUs", cpus), "single processor", "with hyper-threading", "dual processor",
+               "with hyper-threading"},
+              {}};
+  const auto row = [&](const char* text, Workload test, const char* name, std::vector<std::string> seconds) {
+    const std::uint32_t threads = test == Workload::kIsolation ? 4 : 2;
+    std::vector<std::string> cells{text, one.nanoseconds(test, name, threads), all.nanoseconds(test, name, threads)};
+    std::ranges::move(seconds, std::back_inserter(cells));
+    table.rows.push_back(std::move(cells));
+  };
+  row("4 threads in isolation, standard", Workload::kIsolation, kSystem, {"7.948", "6.597", "5.014", "4.797"});
+  row("4 threads in isolation, the article's", Workload::kIsolation, kArticlesAllocator,
+      {"1.690", "2.711", "0.837", "1.079"});
+  row("producer and consumer, standard", Workload::kHandover, kSystem, {"9.986", "10.853", "9.613", "11.200"});
+  row("producer and consumer, the article's", Workload::kHandover, kArticlesAllocator, {"7.848", "8.719", "6.966", "7.804"});
+  findings.tables.push_back(std::move(table));
+}
+
 void table_of_blocks(const Results& results, const Scaling& scaling, Findings& findings) {
   Table table{5, "Nanoseconds for a block over all threads", {"allocator"}, {}};
   const auto& settings = results.blocks->settings;
@@ -344,7 +367,7 @@ void find_thread_local(const Results& results, Findings& findings) {
     return fmt::format("{} ns a block, {} {}", scaling.nanoseconds(test, a, workers), b,
                        scaling.nanoseconds(test, b, workers));
   };
-  constexpr const char* kArticle = "owner-article";
+  constexpr const char* kArticle = kArticlesAllocator;
   claims.at_least({"isolation-faster", "four threads in isolation: 2 to 6 times as fast as the standard allocator (test 1)",
                    "system " + text(Workload::kIsolation, "system", kArticle, 4),
                    "the article's policy to the letter, blocks of 16 to 128 bytes"},
@@ -352,6 +375,18 @@ void find_thread_local(const Results& results, Findings& findings) {
   claims.at_least({"handover-faster", "producer and consumer: 1.2 to 1.4 times as fast (test 2)",
                    "system " + text(Workload::kHandover, "system", kArticle, 2), "one pair of threads", 2},
                   quotient(handover("system"), handover(kArticle)), 1.15);
+  const Scaling one_cpu(*results.blocks_one_cpu);
+  const auto on_one_cpu = [&](std::string id, std::string statement, Workload test, std::uint32_t threads, double wanted) {
+    const auto time = [&](const char* name) { return one_cpu.time(test, Mode::kThreads, name, threads); };
+    claims.at_least({std::move(id), std::move(statement),
+                     fmt::format("system {} ns a block, owner-article {}", one_cpu.nanoseconds(test, "system", threads),
+                                 one_cpu.nanoseconds(test, kArticle, threads)),
+                     "all threads are kept on one CPU"},
+                    quotient(time("system"), time(kArticle)), wanted);
+  };
+  on_one_cpu("one-cpu-isolation", "2 to 3 times as fast at a single processor", Workload::kIsolation, 4, 2);
+  on_one_cpu("one-cpu-handover", "which for producer and consumer is 1.2 to 1.3 times in the article's table",
+             Workload::kHandover, 2, 1.15);
   claims.at_least({"hundred-times", "almost 100 times as fast on two processors",
                    "system " + text(Workload::kIsolation, "system", kArticle, 4), "the article's own table says 4 to 6", 2},
                   quotient(isolation("system", 4), isolation(kArticle, 4)), 50);
@@ -371,6 +406,7 @@ void find_thread_local(const Results& results, Findings& findings) {
                    "to the letter " + text(Workload::kHandover, kArticle, "owner-mutex", 2), "one pair of threads", 2},
                   quotient(handover(kArticle), handover("owner-mutex")), 1.05);
   claims.not_testable("absolute-times-5", "seconds on a Pentium 4 and a Xeon of 3 GHz", "processors of 2006");
+  table_of_processors(results.machine.cpus, scaling, one_cpu, findings);
   table_of_blocks(results, scaling, findings);
 }
 

@@ -292,6 +292,12 @@ Results plan_of(const Choice& choice) {
     if (choice.full) blocks.milliseconds = 1000;  // the article says nothing of it
     blocks.modes = {Mode::kThreads};
     add(plan.blocks, blocks);
+    blocks.tests = {Workload::kIsolation, Workload::kHandover};
+    std::erase_if(blocks.subjects,
+                  [](const scale::Subject& one) { return one.name != "system" && one.name != "owner-article"; });
+    blocks.workers = {2, 4};
+    blocks.one_cpu = true;
+    add(plan.blocks_one_cpu, blocks);
   }
   return plan;
 }

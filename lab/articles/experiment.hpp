@@ -40,6 +40,7 @@ struct Results : RunRecord {
   std::optional<scale::Results> one_cpu;  // its tests on a single processor
   std::optional<scale::Results> pooled;   // short documents, by processes, by the pool, by a process for each
   std::optional<scale::Results> blocks;   // article 5
+  std::optional<scale::Results> blocks_one_cpu;
 
   [[nodiscard]] bool has_failures() const;
 };
@@ -49,7 +50,7 @@ template <class AnyResults>
 void for_each_part(AnyResults& results, auto f) {
   const auto each = [&](auto&... parts) { ((parts ? f(parts) : void()), ...); };
   each(results.crc, results.crc_on_one_cpu, results.handed, results.several, results.fewer, results.alone, results.timers,
-       results.scaling, results.one_cpu, results.pooled, results.blocks);
+       results.scaling, results.one_cpu, results.pooled, results.blocks, results.blocks_one_cpu);
 }
 inline void drop_disturbed(Results& results) {
   for_each_part(results, [](auto& part) { cli::drop_disturbed(*part); });

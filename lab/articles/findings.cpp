@@ -17,7 +17,7 @@ Findings all_findings(const Results& results) {
   if (results.handed && results.several && results.fewer && results.alone) find_pools_compared(results, findings);
   if (results.timers) find_timers(results, findings);
   if (results.scaling && results.one_cpu && results.pooled) find_scaling(results, findings);
-  if (results.blocks) find_thread_local(results, findings);
+  if (results.blocks && results.blocks_one_cpu) find_thread_local(results, findings);
   return findings;
 }
 

@@ -101,6 +101,22 @@ inline Results scaling_with(const Figures& figures, unsigned cpus) {
   return results;
 }
 
+// Article 5's alone.
+inline Results blocks_with(const Figures& figures, unsigned cpus) {
+  Results results;
+  results.choice = {.articles = {5}, .repeat = 3, .quick = false};
+  results.machine.cpus = cpus;
+  scale::Settings settings;
+  settings.subjects = scale::subjects_of({{"system", ""}, {"freehold", "/lib/libfreehold.so"}});
+  settings.tests = {scale::Workload::kCompute, scale::Workload::kIsolation, scale::Workload::kHandover};
+  settings.modes = {Mode::kThreads};
+  settings.workers = {1, 2, 4};
+  results.blocks = scale_with(settings, figures, cpus);
+  settings.one_cpu = true;
+  results.blocks_one_cpu = scale_with(settings, figures, cpus);
+  return results;
+}
+
 // What the articles say.
 inline Figures as_in_the_articles() {
   Figures figures;
@@ -145,6 +161,11 @@ inline Figures as_in_the_articles() {
     if (job.test >= scale::Workload::kObject && job.test <= scale::Workload::kWorkerHeap) return 20 / std::min(n, 4.0);
     if (job.mode == Mode::kSpawn) return 120 / std::min(n, 4.0);
     if (job.test == scale::Workload::kLocked && job.mode == Mode::kThreads) return 60.0;
+    if (job.test >= scale::Workload::kIsolation) {
+      const bool standard = subject == "system";
+      if (job.test == scale::Workload::kHandover) return standard ? 76.0 : subject == "owner-article" ? 60.0 : 50.0;
+      return one_cpu ? (standard ? 150.0 : 60.0) : standard ? (n == 1 ? 60 : 400 * n) : 60 / std::min(n, 4.0);
+    }
     if (one_cpu && job.test == scale::Workload::kOwnMemory) return n == 1 ? 60.0 : 90.0;
     if (one_cpu && job.test > scale::Workload::kMixed) return 60.0;
     if (one_cpu) return job.test != scale::Workload::kCompute && shares_malloc ? 60 * (1 + 0.01 * (n * n - 1)) : 60.0;

@@ -151,5 +151,38 @@ TEST(ArticlesFindings, Article4AllEqual_Refuted) {
     EXPECT_EQ(claim_of(findings, id).outcome, Outcome::kReproduced) << id;
 }
 
+constexpr std::array kArticle5{"isolation-faster", "handover-faster",     "one-cpu-isolation",  "one-cpu-handover",
+                               "hundred-times",    "processors-speed-up", "standard-collapses", "batches"};
+
+TEST(ArticlesFindings, Article5AsWritten_EveryClaimReproduced) {
+  const Findings findings = findings_of(blocks_with(as_in_the_articles(), 4));
+  for (const char* id : kArticle5)
+    EXPECT_EQ(claim_of(findings, id).outcome, Outcome::kReproduced) << id << ' ' << claim_of(findings, id).figure;
+  EXPECT_EQ(findings.claims.size(), kArticle5.size() + 1);  // and the seconds of 2006
+}
+
+// Every allocator takes the same, on one CPU and on all, and every curve is as straight as that of computing.
+TEST(ArticlesFindings, Article5AllEqual_NothingFasterRefutedAndProcessorsStillSpeedUp) {
+  Figures figures;
+  figures.work = [](const auto&, const scale::Job& job, bool one_cpu) {
+    return one_cpu ? 60.0 : 60.0 / std::min(job.workers, 4U);
+  };
+  const Findings findings = findings_of(blocks_with(figures, 4));
+  for (const char* id : kArticle5)
+    EXPECT_EQ(claim_of(findings, id).outcome,
+              std::string_view(id) == "processors-speed-up" ? Outcome::kReproduced : Outcome::kRefuted)
+        << id;
+}
+
+TEST(ArticlesFindings, Article5Table_OneCpuAndAllBesideTheArticlesSeconds) {
+  const Findings findings = findings_of(blocks_with(as_in_the_articles(), 2));
+  ASSERT_FALSE(findings.tables.empty());
+  ASSERT_EQ(findings.tables[0].rows.size(), 4u);
+  for (const auto& row : findings.tables[0].rows) EXPECT_EQ(row.size(), findings.tables[0].columns.size());
+  const auto& standard = findings.tables[0].rows[0];
+  EXPECT_NE(standard.at(1), standard.at(2));  // 150 ms and 1600 of the same work
+  EXPECT_EQ(standard.at(3), "7.948");
+}
+
 }  // namespace
 }  // namespace freehold::cli::articles
