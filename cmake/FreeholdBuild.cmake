@@ -193,7 +193,7 @@ endfunction()
 # freehold_embed(<variable> <header> <name>=<file>...): a source that defines what the header declares, the content of the files.
 function(freehold_embed source header)
   list(TRANSFORM ARGN REPLACE "^[^=]+=" "" OUTPUT_VARIABLE files)
-  set(made ${CMAKE_CURRENT_BINARY_DIR}/assets.cpp)
+  set(made ${CMAKE_CURRENT_BINARY_DIR}/${source}.cpp)
   set(script ${PROJECT_SOURCE_DIR}/cli/report/embed.cmake)
   add_custom_command(
     OUTPUT ${made}

@@ -148,7 +148,7 @@ class Header {
   [[nodiscard]] Contents contents() const noexcept {
     const std::uint64_t size = size_.load(std::memory_order_relaxed), place = place_.load(std::memory_order_relaxed);
     const auto alignment = static_cast<unsigned>(size >> kAlignmentShift);
-    return {size & ((std::uint64_t{1} << kFamilyShift) - 1),
+    return {bytes_of(size),
             alignment == 0 || alignment > 64 ? 0 : std::size_t{1} << (alignment - 1),
             static_cast<Family>(size >> kFamilyShift & 7),
             static_cast<std::uint32_t>(place),
@@ -158,8 +158,7 @@ class Header {
   }
   [[nodiscard]] Outline outline() const noexcept {
     const std::uint64_t size = size_.load(std::memory_order_relaxed);
-    return {size & ((std::uint64_t{1} << kFamilyShift) - 1),
-            static_cast<std::uint32_t>(place_.load(std::memory_order_relaxed)),
+    return {bytes_of(size), static_cast<std::uint32_t>(place_.load(std::memory_order_relaxed)),
             static_cast<Family>(size >> kFamilyShift & 7), static_cast<std::uint8_t>(size >> kShardShift & 15)};
   }
   [[nodiscard]] std::uint64_t mark() const noexcept { return mark_.load(std::memory_order_relaxed); }
@@ -174,6 +173,9 @@ class Header {
 
   [[nodiscard]] static constexpr std::uint64_t freed_of(std::uint64_t live) noexcept {
     return (live & ~kStateMask) | static_cast<std::uint64_t>(State::kFreed);
+  }
+  [[nodiscard]] static std::size_t bytes_of(std::uint64_t size) noexcept {
+    return static_cast<std::size_t>(size & ((std::uint64_t{1} << kFamilyShift) - 1));
   }
   // Odd factors: no word can change alone without a change of the hash.
   [[nodiscard]] std::uint64_t hash_of(const Secret& secret) const noexcept {

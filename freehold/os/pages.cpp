@@ -62,6 +62,8 @@ struct Zone {
 #if defined(FREEHOLD_TSAN)
 // The others are ThreadSanitizer's own: it makes a mapping there one at address 0, and ends the program.
 constexpr Zone kZones[] = {{std::uintptr_t{1} << 37, std::uintptr_t{1} << 38, 16}};
+#elif __SIZEOF_POINTER__ == 4
+constexpr Zone kZones[] = {{std::uintptr_t{1} << 31, std::uintptr_t{3} << 30, 2}};
 #else
 constexpr Zone kZones[] = {{std::uintptr_t{1} << 44, std::uintptr_t{1} << 46, 8},
                            {std::uintptr_t{1} << 42, std::uintptr_t{1} << 43, 4},
@@ -73,7 +75,7 @@ constexpr Zone kZones[] = {{std::uintptr_t{1} << 44, std::uintptr_t{1} << 46, 8}
 std::uintptr_t random_bits(unsigned attempt) noexcept {
   const auto stack = reinterpret_cast<std::uintptr_t>(&attempt),
              library = reinterpret_cast<std::uintptr_t>(Libc::clock_gettime.address());
-  return ((stack >> 4) ^ (library >> 12) * 0x9e3779b97f4a7c15U) + attempt * std::uintptr_t{0x632be59bd9b4e019U};
+  return ((stack >> 4) ^ (library >> 12) * 0x9e3779b97f4a7c15U) + attempt * 0x632be59bd9b4e019U;
 }
 
 }  // namespace
@@ -257,7 +259,7 @@ std::size_t Pages::address_limit() noexcept {
 
 std::size_t physical_memory_bytes() noexcept {
   struct sysinfo info{};
-  return system_call(SYS_sysinfo, &info) == 0 ? info.totalram * info.mem_unit : std::size_t{1} << 32;
+  return system_call(SYS_sysinfo, &info) == 0 ? info.totalram * info.mem_unit : ~std::uint32_t{0};
 }
 
 }  // namespace freehold::os

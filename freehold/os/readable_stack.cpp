@@ -19,7 +19,7 @@ constexpr std::size_t kLeastPageBytes = 4096, kWordBytes = sizeof(std::uintptr_t
 bool is_readable(std::uintptr_t address) noexcept {
   constexpr int kNoOperation = ~0;
   const base::KeepErrno keep;
-  return system_call(SYS_rt_sigprocmask, kNoOperation, address, nullptr, kWordBytes) != 0 && errno == EINVAL;
+  return system_call(SYS_rt_sigprocmask, kNoOperation, address, nullptr, sizeof(kernel::SignalSet)) != 0 && errno == EINVAL;
 }
 
 ReadableStack::ReadableStack(std::uintptr_t stack) noexcept : end_(base::align_down(stack, kLeastPageBytes)) {}

@@ -31,7 +31,7 @@ struct CpuStack {
   void** top;    // one past the newest entry; top[-1] == nullptr: empty
   void** limit;  // top == limit: full
 };
-static_assert(sizeof(CpuStack) == 16 && offsetof(CpuStack, limit) == 8);
+static_assert(sizeof(CpuStack) == 2 * sizeof(void*) && offsetof(CpuStack, limit) == sizeof(void*));
 
 inline constexpr unsigned kCpuShift = 16;  // 64 KiB for the stacks of one CPU
 

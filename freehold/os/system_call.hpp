@@ -17,15 +17,17 @@
 
 #include <cerrno>
 #include <cstddef>
+#include <cstdint>
 #include <ctime>
 #include <type_traits>
 
-// A sanitizer keeps account of the mappings that it sees.
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-#define FREEHOLD_SANITIZER_MAPS 1
+// A sanitizer keeps account of the mappings that it sees. In 32 bits, in which the laboratory alone is built, libc's calls
+// do.
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(__i386__)
+#define FREEHOLD_LIBC_MAPS 1
 #elif defined(__has_feature)
 #if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
-#define FREEHOLD_SANITIZER_MAPS 1
+#define FREEHOLD_LIBC_MAPS 1
 #endif
 #endif
 
@@ -34,6 +36,9 @@ namespace freehold::os {
 // The call of this number, and of these arguments: numbers or pointers, at most six.
 [[gnu::always_inline]] inline long system_call_of_words(long number, long a = 0, long b = 0, long c = 0, long d = 0,
                                                         long e = 0, long f = 0) noexcept {
+#if defined(__i386__)
+  return ::syscall(number, a, b, c, d, e, f);
+#else
 #if defined(__x86_64__)
   register long r10 asm("r10") = d;
   register long r8 asm("r8") = e;
@@ -56,6 +61,7 @@ namespace freehold::os {
   if (result >= 0 || result < -kMostErrors) return result;
   errno = static_cast<int>(-result);
   return -1;
+#endif
 }
 
 template <class T>
@@ -75,7 +81,7 @@ long system_call(long number, Arguments... arguments) noexcept {
 
 namespace kernel {
 
-#if defined(FREEHOLD_SANITIZER_MAPS)
+#if defined(FREEHOLD_LIBC_MAPS)
 using ::madvise, ::mmap, ::mprotect, ::mremap, ::munmap;
 #else
 inline void* mmap(void* address, std::size_t bytes, int access, int flags, int fd, off_t offset) noexcept {
@@ -112,9 +118,14 @@ inline ssize_t pwrite(int fd, const void* from, std::size_t bytes, off_t offset)
 inline int fcntl(int fd, int operation, long argument = 0) noexcept {
   return static_cast<int>(system_call(SYS_fcntl, fd, operation, argument));
 }
-inline int fstat(int fd, struct stat* status) noexcept { return static_cast<int>(system_call(SYS_fstat, fd, status)); }
+#if defined(__i386__)  // cmake/m32.cmake makes off_t, rlimit and this one the forms that the kernel has
+inline constexpr long kFstat = SYS_fstat64, kFstatat = SYS_fstatat64;
+#else
+inline constexpr long kFstat = SYS_fstat, kFstatat = SYS_newfstatat;
+#endif
+inline int fstat(int fd, struct stat* status) noexcept { return static_cast<int>(system_call(kFstat, fd, status)); }
 inline int stat(const char* path, struct stat* status, int flags = 0) noexcept {
-  return static_cast<int>(system_call(SYS_newfstatat, AT_FDCWD, path, status, flags));
+  return static_cast<int>(system_call(kFstatat, AT_FDCWD, path, status, flags));
 }
 inline bool is_accessible(const char* path, int how) noexcept {
   return system_call(SYS_faccessat, AT_FDCWD, path, how) == 0;
@@ -137,7 +148,7 @@ inline int prctl(int operation, unsigned long a, unsigned long b = 0, unsigned l
 }
 
 // Sets of signals as the kernel has them: signal n is bit n - 1.
-using SignalSet = unsigned long;
+using SignalSet = std::uint64_t;
 [[nodiscard]] constexpr SignalSet signal_bit(int signal) noexcept { return SignalSet{1} << (signal - 1); }
 // All of the program's. Those between are libc's own, which it needs in every thread (setuid, cancellation).
 [[nodiscard]] inline SignalSet all_signals() noexcept {
@@ -166,7 +177,7 @@ inline int sigtimedwait(const SignalSet& set, const timespec& time) noexcept {
   const SignalSet aborting = signal_bit(SIGABRT);
   sigprocmask(SIG_UNBLOCK, &aborting, nullptr);
   (void)system_call(SYS_tgkill, getpid(), gettid(), SIGABRT);
-  constexpr long kByDefault[4] = {};  // the kernel's struct sigaction
+  constexpr std::uint64_t kByDefault[4] = {};  // the kernel's struct sigaction
   (void)system_call(SYS_rt_sigaction, SIGABRT, &kByDefault[0], nullptr, sizeof aborting);
   (void)system_call(SYS_tgkill, getpid(), gettid(), SIGABRT);
   __builtin_trap();

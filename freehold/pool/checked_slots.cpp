@@ -20,7 +20,8 @@ namespace {
 // Slots that a quarantine has room for; a power of two, or 0.
 [[nodiscard]] std::size_t quarantine_slots(const SlotRoom& room, const PoolShape& shape) noexcept {
   constexpr std::size_t kMost = std::size_t{1} << 20;
-  return std::bit_floor(std::min({check::settings().quarantine / room.stride_bytes, shape.slots, kMost}));
+  return std::bit_floor(
+      std::min({static_cast<std::size_t>(check::settings().quarantine) / room.stride_bytes, shape.slots, kMost}));
 }
 
 [[nodiscard]] std::uint64_t random_word(const void* pool) noexcept {
@@ -34,7 +35,8 @@ SlotRoom SlotRoom::of(const PoolShape& shape) noexcept {
   const std::size_t bytes = base::align_up(shape.slot_bytes, shape.alignment);
   const std::size_t front = base::align_up(check::Header<sync::NativeAtomics>::bytes(), shape.alignment);
   const bool has_room = shape.memory == nullptr || shape.memory_has_room;
-  constexpr std::size_t kMostBytes = std::size_t{1} << 47;  // more are not to be had, and sums would overflow
+  constexpr std::size_t kMostBytes =
+      std::size_t{1} << (sizeof(std::size_t) == 8 ? 47 : 28);  // more are not to be had, and sums would overflow
   // AddressSanitizer looks at the slots itself.
   if (base::kAddressSanitizer || !has_room || bytes > kMostBytes || front > kMostBytes || !check::settings().on)
     return {0, bytes, bytes};

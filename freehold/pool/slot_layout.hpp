@@ -41,7 +41,8 @@ class SlotLayout {
                  (shape.memory == nullptr || std::has_single_bit(slot_bytes_))),  // else there would be gaps
         shape_{static_cast<std::uint32_t>(vectors_ ? std::min(kMaxSpanBytes / slot_bytes_, kSpanSlots) : kSpanSlots)} {
     FREEHOLD_ASSERT(shape.slots > 0 && shape.slot_bytes > 0 && std::has_single_bit(shape.alignment));
-    if (slots_ > kMaxSpans * shape_.slots || slot_bytes_ > ~std::size_t{0} / kSpanSlots / 2) base::out_of_memory();
+    if (slots_ > std::uint64_t{kMaxSpans} * shape_.slots || slot_bytes_ > ~std::size_t{0} / kSpanSlots / 2)
+      base::out_of_memory();
     // A pool of one span needs no room behind its last slot; one of less than a word has a shape of its own.
     shape_.slots = static_cast<std::uint32_t>(std::min<std::size_t>(shape_.slots, slots_));
     span_bytes_ = vectors_ ? std::bit_ceil(shape_.slots * slot_bytes_) : shape_.slots * slot_bytes_;

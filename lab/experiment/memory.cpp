@@ -4,6 +4,7 @@
 #include <malloc.h>
 #include <sys/mman.h>
 
+#include <cinttypes>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -31,7 +32,8 @@ std::vector<Mapping> own_mappings() {
     Mapping mapping;
     char rights[5] = {};
     unsigned long inode = 0;
-    if (std::sscanf(line.c_str(), "%lx-%lx %4s %*x %*x:%*x %lu", &mapping.begin, &mapping.end, rights, &inode) != 4)
+    if (std::sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR " %4s %*x %*x:%*x %lu", &mapping.begin, &mapping.end, rights,
+                    &inode) != 4)
       continue;
     if (std::string_view(rights) == "rw-p" && inode == 0 && line.find("[stack") == std::string::npos)
       mappings.push_back(mapping);

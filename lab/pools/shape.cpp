@@ -36,7 +36,7 @@ std::uint64_t slots_of(const Job& job) {
 }  // namespace
 
 pool::PoolShape shape_of(const Job& job) {
-  return {.slots = slots_of(job),
+  return {.slots = static_cast<std::size_t>(slots_of(job)),
           .slot_bytes = job.slot_bytes + (job.test == Trial::kCrc ? kCrcHeader : 0),
           .shards = job.shards};
 }
