@@ -14,6 +14,7 @@
 #include "freehold/check/runtime_blocks.hpp"
 #include "freehold/os/libc.hpp"
 #include "freehold/os/modules.hpp"
+#include "freehold/os/sandbox.hpp"
 #include "freehold/os/system_call.hpp"
 
 namespace freehold::alloc {
@@ -90,7 +91,9 @@ void check_at_exit() noexcept {
     g_guarded_lock.unlock();
     return g_blocks.locks_are_free() && g_core.registry().is_free();
   };
-  if (os::kernel::getpid() != g_process || !comes_true_soon(locks_are_free)) return;
+  // A filter of system calls need not allow getpid; a child that is forked behind one has 0 as g_process.
+  const bool is_child = os::is_confined() ? g_process == 0 : os::kernel::getpid() != g_process;
+  if (is_child || !comes_true_soon(locks_are_free)) return;
   const Inside inside(nullptr);
   if (!inside) return;
   (void)look_at_all();
@@ -255,8 +258,12 @@ void* engine::reallocate_checked(void* block, std::size_t bytes) noexcept {
     return fresh;
   }
   void* fresh = nullptr;
-  (void)run_inside([&] { fresh = g_blocks.reallocate(block, bytes, stack); });
-  return fresh != nullptr ? fresh : out_of_memory();
+  if (run_inside([&] { fresh = g_blocks.reallocate(block, bytes, stack); }))
+    return fresh != nullptr ? fresh : out_of_memory();
+  // A fork waits for a lock of the caller: the contents move, and the block is left to itself.
+  fresh = allocate_checked({bytes, 0, Family::kMalloc}, false);
+  if (fresh != nullptr && block != nullptr) std::memcpy(fresh, block, std::min(g_blocks.usable_size(block), bytes));
+  return fresh;
 }
 
 std::size_t engine::checked_usable_size(const void* block) noexcept {
