@@ -139,6 +139,28 @@ const page = (() => {
     ctx.restore();
   }
 
+  // The articles' own values, hollow rhombs.
+  function drawMarks(plot, lines) {
+    const { ctx } = plot;
+    const size = 5.5 * devicePixelRatio;
+    ctx.save();
+    ctx.setLineDash([]);
+    ctx.globalAlpha = 0.7;
+    ctx.lineWidth = 1.5 * devicePixelRatio;
+    for (const line of shownIn(plot, lines)) {
+      ctx.strokeStyle = color(line.color);
+      (line.marks || []).forEach((mark, i) => {
+        if (mark === null) return;
+        const [x, y] = [plot.valToPos(plot.data[0][i], 'x', true), plot.valToPos(mark, 'y', true)];
+        ctx.beginPath();
+        for (const [dx, dy] of [[-size, 0], [0, -size], [size, 0], [0, size]]) ctx.lineTo(x + dx, y + dy);
+        ctx.closePath();
+        ctx.stroke();
+      });
+    }
+    ctx.restore();
+  }
+
   const hasRoomForNames = (plot) => plot.width >= 480;
   // Names at the right end of the lines, moved apart where they would overlap.
   function drawNames(plot, lines) {
@@ -172,7 +194,7 @@ const page = (() => {
     const told = shownIn(plot, lines).filter((line) => !line.silent && (!line.ifKnown || line.values[i] !== null));
     tip.replaceChildren(make('b', {}, continuous ? `${figure(x[i])} ${xName}s` : plural(x[i], xName)), ...told.map((line) => make('div', {},
       make('i', { style: line.color ? `color: var(${line.color})` : '' }, line.label),
-      make('span', {}, `${number((line.tips || line.values)[i], digits)}${unit}`))));
+      make('span', {}, `${number((line.tips || line.values)[i], digits)}${unit}${line.marks && line.marks[i] !== null ? ` (◇ ${number(line.marks[i], digits)})` : ''}`))));
     const over = plot.over;
     const left = over.offsetLeft + plot.valToPos(x[i], 'x');
     const toTheLeft = left + tip.offsetWidth + 24 > over.offsetLeft + over.clientWidth;
@@ -180,7 +202,7 @@ const page = (() => {
     tip.style.top = `${over.offsetTop + 34}px`;
   }
 
-  // lines: {label, values, color (a CSS variable), ranges?, dashed?, strong?, name? (written at its end), tips? (told
+  // lines: {label, values, color (a CSS variable), ranges?, marks? (an article's values), dashed?, strong?, name? (written at its end), tips? (told
   // instead of the values), noPoints?, onlyPoints?, hidden? (until it is switched on), silent? (nothing in the box), ifKnown? (there only with a value)}.
   // scale: {top, unit, digits, label, xName, bottom? (of a logarithmic scale), bottomText?, height?, ticks? (on the x axis; else
   // every x), continuous? (x is no count)}
@@ -214,7 +236,7 @@ const page = (() => {
         points: line.dashed || line.noPoints || (named && !line.strong) ? { show: false } : { show: true, size: 7, fill: () => color(line.color), stroke: () => color('--card'), width: 1 },
       }))],
       hooks: {
-        draw: [(plot) => drawWhiskers(plot, lines), (plot) => drawNames(plot, lines)],
+        draw: [(plot) => drawWhiskers(plot, lines), (plot) => drawMarks(plot, lines), (plot) => drawNames(plot, lines)],
         setCursor: [(plot) => showTip(plot, tip, lines, x, scale)],
       },
     };

@@ -62,13 +62,6 @@ Sets scaled(const Sets& sets, double factor) {
 std::optional<double> scaled(std::optional<double> value, double factor) {
   return value ? std::optional(*value * factor) : std::nullopt;
 }
-// Adds the median and the range over the sets.
-void add_point(Plot::Line& line, const Sets& sets) {
-  const auto range = range_of(sets);
-  line.values.push_back(range ? std::optional(range->median) : std::nullopt);
-  line.least.push_back(range ? std::optional(range->least) : std::nullopt);
-  line.greatest.push_back(range ? std::optional(range->greatest) : std::nullopt);
-}
 
 class DistributedPools {
  public:
@@ -229,7 +222,8 @@ class DistributedPools {
       return [this, pool](const pools::Row& row, std::uint32_t n) { return figures_.contention(pool, row, n); };
     };
     const auto marked = [&](Plot::Line line, std::optional<double> value) {
-      for (const std::uint32_t n : counts_) line.article.push_back(n == 4 ? value : std::nullopt);
+      for (std::size_t i = 0; i < counts_.size(); ++i)
+        if (counts_[i] == 4) line.article[i] = value;
       return line;
     };
     const auto single = [&](auto figure) { return line("single", [&](std::uint32_t) { return figure(few_, 1); }); };
@@ -266,7 +260,7 @@ class DistributedPools {
   template <class F>
   [[nodiscard]] Plot::Line line(std::string label, F figure) const {
     Plot::Line line{std::move(label), {}, {}, {}};
-    for (const std::uint32_t n : counts_) add_point(line, figure(n));
+    for (const std::uint32_t n : counts_) line.add(figure(n));
     return line;
   }
   void add_plot(std::string title, std::string y_name, std::vector<Plot::Line> lines) {
@@ -551,16 +545,16 @@ class PoolsCompared {
                                        figure_text(ns)};
         for (const double figure : {theirs, 1e9 * theirs / tasks_of_article})
           cells.push_back(theirs > 0 ? fmt::format("{:.6g}", figure) : "");
-        sorted.emplace(total->median,
-                       std::pair{Bars::Bar{label, total, theirs > 0 ? std::optional(theirs) : std::nullopt, pool == kS1},
-                                 std::move(cells)});
+        sorted.emplace(total->median, std::pair{Bars::Bar{label, std::string(solution.name), total,
+                                                          theirs > 0 ? std::optional(theirs) : std::nullopt, pool == kS1},
+                                                std::move(cells)});
       }
     }
     Table table{2,
                 fmt::format("{}; {:.0f} allocations (F: fresh, P: polluted; ~: calculated from fewer)", title, tasks),
                 {"solution", "pool", "total, s", "a task, ns", "the article's total, s", "a task, ns"},
                 {}};
-    Bars bars{2, std::move(title), "s", {}};
+    Bars bars{2, std::move(title), "s", "s", {}};
     for (auto& [total, entry] : sorted) {
       bars.bars.push_back(std::move(entry.first));
       table.rows.push_back(std::move(entry.second));

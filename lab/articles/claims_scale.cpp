@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 
 #include "lab/articles/findings.hpp"
 
@@ -256,6 +257,50 @@ void hyper_threads(const Scaling& scaling, const Machine& machine, Claims& claim
                   speed, 1.2 * cores);
 }
 
+// The article's diagrams, in per cent of one worker's speed. Of their values its text gives some.
+void diagrams(const std::vector<std::uint32_t>& workers, const Scaling& all_cpus, const Scaling& one_cpu,
+              std::vector<Plot>& plots) {
+  const auto line = [&](std::string label, auto speed, std::map<std::uint32_t, double> article) {
+    Plot::Line line{std::move(label), {}, {}, {}};
+    for (const std::uint32_t n : workers) {
+      const auto given = article.find(n);
+      line.add(combine({speed(n)}, [](const auto& v) { return 100 * v[0]; }),
+               given == article.end() ? std::nullopt : std::optional(given->second));
+    }
+    return line;
+  };
+  const auto alone = [&](Workload test, Mode mode) {  // by CPU time, which other programs hardly change
+    return [&one_cpu, test, mode](std::uint32_t n) {
+      return quotient(one_cpu.cpu(test, mode, kSystem, 1), one_cpu.cpu(test, mode, kSystem, n));
+    };
+  };
+  constexpr Workload kTests[] = {Workload::kCompute, Workload::kAllocate, Workload::kMixed, Workload::kMemory};
+  const std::map<std::uint32_t, double> flat{{1, 100}, {2, 100}, {3, 100}, {4, 100}, {6, 100}};
+  std::vector<Plot::Line> threads, processes, single;
+  for (std::size_t i = 0; i < std::size(kTests); ++i) {
+    const Workload test = kTests[i];
+    const std::string label = fmt::format("test {}, {}", i + 1, name_of(test));
+    const auto speed = [&](Mode mode) {
+      return [&all_cpus, test, mode](std::uint32_t n) { return all_cpus.speed(test, mode, kSystem, n); };
+    };
+    const bool computes = test == Workload::kCompute, allocates = test == Workload::kAllocate;
+    using Given = std::map<std::uint32_t, double>;
+    threads.push_back(line(label, speed(Mode::kThreads),
+                           computes    ? Given{{2, 200}, {4, 300}}
+                           : allocates ? Given{{4, 50}}
+                                       : Given{}));
+    processes.push_back(line(label, speed(Mode::kProcesses), allocates ? Given{{4, 200}} : Given{}));
+    single.push_back(line(label, alone(test, Mode::kThreads), computes || test == Workload::kMemory ? flat : Given{}));
+  }
+  single.push_back(line("test 2, processes", alone(Workload::kAllocate, Mode::kProcesses), flat));
+  const auto add = [&](std::string title, std::vector<Plot::Line> lines) {
+    plots.push_back({4, std::move(title), "worker", "speed, % of one worker's", workers, std::move(lines)});
+  };
+  add("Parallel threads, several processors", std::move(threads));
+  add("Parallel processes, several processors", std::move(processes));
+  add("Parallel threads, a single processor", std::move(single));
+}
+
 void table_of_scaling(const Results& results, const Scaling& scaling, Findings& findings) {
   Table table{4, "Milliseconds of the same work by so many workers", {"work, malloc"}, {}};
   for (const char* mode : {"threads", "processes", "pool"})
@@ -273,25 +318,46 @@ void table_of_scaling(const Results& results, const Scaling& scaling, Findings& 
   findings.tables.push_back(std::move(table));
 }
 
-// The article's table beside this machine's. `all`: on all CPUs; `one`: on one.
-void table_of_processors(unsigned cpus, const Scaling& all, const Scaling& one, Findings& findings) {
+// The article's table beside this machine's, and its figures. `all`: on all CPUs; `one`: on one.
+void table_of_processors(const Machine& machine, const Scaling& all, const Scaling& one, Findings& findings) {
   Table table{5,
               "Nanoseconds for a block on one CPU and on all, and the article's seconds",
-              {"test", "1 CPU", fmt::format("{} CPUs", cpus), "single processor", "with hyper-threading", "dual processor",
-               "with hyper-threading"},
+              {"test", "1 CPU", fmt::format("{} CPUs", machine.cpus), "single processor", "with hyper-threading",
+               "dual processor", "with hyper-threading"},
               {}};
-  const auto row = [&](const char* text, Workload test, const char* name, std::vector<std::string> seconds) {
-    const std::uint32_t threads = test == Workload::kIsolation ? 4 : 2;
-    std::vector<std::string> cells{text, one.nanoseconds(test, name, threads), all.nanoseconds(test, name, threads)};
-    std::ranges::move(seconds, std::back_inserter(cells));
-    table.rows.push_back(std::move(cells));
+  const bool hyper_threads = machine.cores && *machine.cores < machine.cpus;
+  Bars on_one{5, "Table: one CPU; the article's single processor", "ns a block", "s", {}},
+      on_all{5,
+             fmt::format("Table: {} CPUs; the article's dual processor{}", machine.cpus,
+                         hyper_threads ? ", hyper-threading" : ""),
+             "ns a block",
+             "s",
+             {}};
+  struct Row {
+    const char *text, *kind;
+    Workload test;
+    const char* name;
+    double seconds[4];
   };
-  row("4 threads in isolation, standard", Workload::kIsolation, kSystem, {"7.948", "6.597", "5.014", "4.797"});
-  row("4 threads in isolation, the article's", Workload::kIsolation, kArticlesAllocator,
-      {"1.690", "2.711", "0.837", "1.079"});
-  row("producer and consumer, standard", Workload::kHandover, kSystem, {"9.986", "10.853", "9.613", "11.200"});
-  row("producer and consumer, the article's", Workload::kHandover, kArticlesAllocator, {"7.848", "8.719", "6.966", "7.804"});
+  for (const auto& [text, kind, test, name, seconds] :
+       {Row{"4 threads in isolation", "standard", Workload::kIsolation, kSystem, {7.948, 6.596, 5.014, 4.797}},
+        {"4 threads in isolation", "the article's", Workload::kIsolation, kArticlesAllocator, {1.690, 2.711, 0.837, 1.079}},
+        {"producer and consumer", "standard", Workload::kHandover, kSystem, {9.986, 10.853, 9.613, 11.200}},
+        {"producer and consumer", "the article's", Workload::kHandover, kArticlesAllocator, {7.848, 8.719, 6.966, 7.804}}}) {
+    const std::uint32_t threads = test == Workload::kIsolation ? 4 : 2;
+    std::vector<std::string> cells{fmt::format("{}, {}", text, kind), one.nanoseconds(test, name, threads),
+                                   all.nanoseconds(test, name, threads)};
+    for (const double given : seconds) cells.push_back(fmt::format("{:.3f}", given));
+    table.rows.push_back(std::move(cells));
+    const auto add = [&](Bars& bars, const Scaling& scaling, double given) {
+      if (const auto range = range_of(scaling.each(test, Mode::kThreads, name, threads)))
+        bars.bars.push_back({text, kind, range, given});
+    };
+    add(on_one, one, seconds[0]);
+    add(on_all, all, seconds[hyper_threads ? 3 : 2]);
+  }
   findings.tables.push_back(std::move(table));
+  findings.bars.insert(findings.bars.end(), {std::move(on_one), std::move(on_all)});
 }
 
 void table_of_blocks(const Results& results, const Scaling& scaling, Findings& findings) {
@@ -352,6 +418,7 @@ void find_scaling(const Results& results, Findings& findings) {
          "one thread; OwnerLockedHeap, which frees each node");
   one_processor(Scaling(*results.one_cpu), results.one_cpu->settings.workers.back(), scaling, claims);
   pool_of_processes(*results.pooled, claims);
+  diagrams(results.scaling->settings.workers, scaling, Scaling(*results.one_cpu), findings.plots);
   table_of_scaling(results, scaling, findings);
 }
 
@@ -406,7 +473,7 @@ void find_thread_local(const Results& results, Findings& findings) {
                    "to the letter " + text(Workload::kHandover, kArticle, "owner-mutex", 2), "one pair of threads", 2},
                   quotient(handover(kArticle), handover("owner-mutex")), 1.05);
   claims.not_testable("absolute-times-5", "seconds on a Pentium 4 and a Xeon of 3 GHz", "processors of 2006");
-  table_of_processors(results.machine.cpus, scaling, one_cpu, findings);
+  table_of_processors(results.machine, scaling, one_cpu, findings);
   table_of_blocks(results, scaling, findings);
 }
 

@@ -36,6 +36,14 @@ Findings findings_of(const Results& results) {
   return findings;
 }
 
+void Plot::Line::add(const Sets& sets, std::optional<double> of_article) {
+  const auto range = range_of(sets);
+  values.push_back(range ? std::optional(range->median) : std::nullopt);
+  least.push_back(range ? std::optional(range->least) : std::nullopt);
+  greatest.push_back(range ? std::optional(range->greatest) : std::nullopt);
+  article.push_back(of_article);
+}
+
 void Claims::judge(Words words, const Sets& ratio, double threshold, bool at_least) {
   if (cpus_ < words.least_cpus)
     return not_testable(std::move(words.id), std::move(words.statement), "nothing runs at the same time on so few CPUs");

@@ -32,6 +32,9 @@ struct Plot {
     std::string label;
     std::vector<std::optional<double>> values, least, greatest;  // over the sets: median and range
     std::vector<std::optional<double>> article = {};             // its own values, where its text gives them
+
+    // For the next x.
+    void add(const Sets& sets, std::optional<double> of_article = std::nullopt);
   };
   std::uint32_t article = 0;
   std::string title;   // "Time"
@@ -41,17 +44,18 @@ struct Plot {
   std::vector<Line> lines;
 };
 
-// Figures beside each other, the least first.
+// Figures beside each other.
 struct Bars {
   struct Bar {
     std::string label;
+    std::string kind;               // bars of a kind have a colour
     std::optional<Range> value;     // over the sets
     std::optional<double> article;  // its own value
     bool is_default = false;        // the figure is drawn with and without it
   };
   std::uint32_t article = 0;
   std::string title;
-  std::string unit;
+  std::string unit, unit_of_article;
   std::vector<Bar> bars;
 };
 

@@ -81,11 +81,13 @@ ordered_json bars_json(const Bars& bars) {
   return {{"article", bars.article},
           {"title", bars.title},
           {"unit", bars.unit},
+          {"unit_of_article", bars.unit_of_article},
           {"bars", list_json(bars.bars, [](const Bars::Bar& bar) -> ordered_json {
              const auto of_value = [&](double Range::* part) {
                return bar.value ? ordered_json(*bar.value.*part) : ordered_json(nullptr);
              };
              return {{"label", bar.label},
+                     {"kind", bar.kind},
                      {"value", of_value(&Range::median)},
                      {"least", of_value(&Range::least)},
                      {"greatest", of_value(&Range::greatest)},

@@ -2,7 +2,7 @@
 // Draws the page of freehold pools from its JSON.
 'use strict';
 (() => {
-  const { data, make, byId, number, megabytes, legend, plotInto, plural, known, figure, heats, heat, ratioBar } = page;
+  const { data, make, byId, number, megabytes, legend, plotInto, plural, known, figure, heats, heat, ratioBar, heads, name, cell } = page;
   const { settings, ours } = data;
   const tests = { short: 'Short life', long: 'Long life', single: 'One thread', random: 'Random', ring: 'Ring', pair: 'Pair', alike: 'Alike lives', mixed: 'Mixed lives' };
   const palette = ['--c0', '--c1', '--c2', '--c4', '--c5', '--c6', '--c7'];
@@ -51,6 +51,13 @@
         make('tr', {}, make('th', { class: 'name' }), ...groups.flatMap((g) => g.rows.map((row, i) => make('th', { class: i === 0 ? 'first' : '' }, ['short', 'long', 'single'].includes(row.test) ? row.context : `${row.threads} thr.`))))),
       make('tbody', {}, ...settings.pools.filter((p) => plain.some((s) => s.pool === p.name)).map((p) => make('tr', { class: p.name === ours ? 'ours' : '' },
         make('td', { class: 'name', title: p.source }, p.name), ...groups.flatMap((g) => g.rows.map((row, i) => cell(p.name, row, i === 0)))))));
+  }
+
+  function memory() {
+    const measured = data.footprints.filter((one) => one.alike !== null || one.mixed !== null);
+    if (measured.length === 0) return byId('memory').remove();
+    byId('memory-table').append(heads(['pool', 'bytes', 'alike lives', 'mixed lives']), make('tbody', {}, ...measured.map((one) => make('tr', { class: one.pool === ours ? 'ours' : '' },
+      name(one.pool), ...[one.bookkeeping_bytes, one.alike, one.mixed].map((value) => cell(value === null ? '–' : figure(value)))))));
   }
 
   // Article 1's figures: against the number of pools, a line for each spread.
@@ -138,6 +145,7 @@
     `medians of ${plural(settings.repeat, 'set')}`] : [], 'freehold pools');
   compared();
   matrix();
+  memory();
   spreads();
   simulated();
   figures();

@@ -98,6 +98,19 @@ TEST_F(LabPage, OfArticles_EveryClaimAndTable) {
   EXPECT_EQ(count(seen.dom, "<table"), 3 + findings.tables.size());
   EXPECT_EQ(count(seen.dom, "<h2>Article "), 3u);
   EXPECT_EQ(count(seen.dom, "<canvas"), 4u);  // figures 5, 8 and 9 of the first
+  EXPECT_EQ(count(seen.dom, "class=\"histogram compared\""), findings.bars.size());
+  std::size_t bars = 0;
+  for (const articles::Bars& figure : findings.bars) bars += figure.bars.size();
+  EXPECT_EQ(count(seen.dom, "class=\"column\""), bars);
+  EXPECT_EQ(count(seen.dom, ">with the default</button>"), 3u);  // the charts of the second
+}
+
+TEST_F(LabPage, OfTheFourthArticle_ItsThreeDiagrams) {
+  const articles::Results results = articles::scaling_with(articles::as_in_the_articles(), 4);
+  const Seen seen = look_at_text(cli::page_of(articles::page_parts(), results_json(results)));
+  expect_quiet(seen);
+  EXPECT_EQ(count(seen.dom, "<canvas"), 3u);
+  EXPECT_EQ(count(seen.dom, "class=\"theirs\""), 2u);  // a legend of the first two
 }
 
 TEST_F(LabPage, HostileNames_AreShownAsText) {

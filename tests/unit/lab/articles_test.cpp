@@ -121,7 +121,7 @@ TEST(ArticlesFindings, FiguresOfTheArticles_AsTheirTextGivesThem) {
   EXPECT_EQ(figure5.x, (std::vector<std::uint32_t>{1, 2, 4, 8, 16, 32}));
   EXPECT_NEAR(*figure5.lines[0].values[3], 0.55, 1e-9) << "one pool, in microseconds";
   EXPECT_NEAR(*figure5.lines[1].article[2], 0.1, 1e-9) << "5 to 6 times as fast with 4";
-  ASSERT_EQ(findings.bars.size(), 3u);
+  ASSERT_EQ(findings.bars.size(), 3u + 4) << "three tests; queue and wheel at random and ascending times";
   const auto& long_life = findings.bars[1].bars;
   ASSERT_EQ(long_life.size(), 12u);
   EXPECT_TRUE(std::ranges::is_sorted(long_life, {}, [](const Bars::Bar& bar) { return bar.value->median; }));
@@ -129,6 +129,15 @@ TEST(ArticlesFindings, FiguresOfTheArticles_AsTheirTextGivesThem) {
   EXPECT_EQ(long_life[2].label, "(F) S2, lock-free");
   EXPECT_NEAR(long_life[2].value->median, 11e-9 * 8 * 200'000, 1e-9) << "seconds for all of them";
   EXPECT_EQ(long_life[2].article, 1.158107);
+  const auto& queue = findings.bars[3].bars;
+  ASSERT_EQ(queue.size(), 6u);
+  EXPECT_NEAR(queue[0].value->median, 700 * 100'000 / 1e6, 1e-9) << "ms to create 100,000 timers";
+  EXPECT_EQ(queue[3].article, 100) << "to set them, on a private heap";
+  const Findings scaling = findings_of(scaling_with(as_in_the_articles(), 4));
+  ASSERT_EQ(scaling.plots.size(), 3u);
+  const Plot::Line& allocate = scaling.plots[0].lines[1];
+  EXPECT_NEAR(*allocate.values[3], 50, 1e-9) << "four threads take twice the time";
+  EXPECT_EQ(allocate.article[3], 50);
 }
 
 TEST(ArticlesFindings, Article4AsWritten_EveryClaimReproduced) {
