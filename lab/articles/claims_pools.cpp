@@ -67,6 +67,7 @@ class DistributedPools {
  public:
   DistributedPools(const Results& results, Findings& findings)
       : figures_(*results.crc),
+        padding_(*results.padding),
         on_one_cpu_(*results.crc_on_one_cpu),
         handed_(*results.handed),
         counts_(results.crc->settings.crc_pools),
@@ -120,6 +121,20 @@ class DistributedPools {
                                   figure_text(by_cpu), enough_),
                       "compare-exchanges that had to be repeated; 0.01 is added to both", 2},
                      quotient(smoothed(by_thread), smoothed(by_cpu)), 1.2);
+  }
+
+  // The article's own layout, and its twin without alignment and padding.
+  void false_sharing() {
+    const auto padded = [&](std::uint32_t n) { return padding_.cost("array-of-pools", few_, n); };
+    const auto packed = [&](std::uint32_t n) { return padding_.cost("array-of-pools-packed", few_, n); };
+    std::vector<Sets> ratios;
+    for (const std::uint32_t n : counts_)
+      if (n > 1) ratios.push_back(quotient(packed(n), padded(n)));
+    claims_.at_least({"false-sharing", "false sharing is the second factor: without padding the array is slower",
+                      fmt::format("with {} pools {} ns padded, {} packed", enough_, figure_text(padded(enough_)),
+                                  figure_text(packed(enough_))),
+                      "8 threads that pop and push by their index; the mean of all arrays", 2},
+                     mean_of(ratios), 1.05);
   }
 
   void beyond_the_cpus() {
@@ -209,6 +224,7 @@ class DistributedPools {
       findings_.tables.push_back(std::move(table));
     };
     for (const pools::Row& row : {few_, some_, many_}) add(figures_, row, "");
+    add(padding_, few_, " that pop and push by their index");
     add(on_one_cpu_, few_, " kept on one CPU");
   }
 
@@ -272,7 +288,7 @@ class DistributedPools {
 
   const pools::Row few_{Trial::kCrc, Context::kFresh, 8}, some_{Trial::kCrc, Context::kFresh, 16},
       many_{Trial::kCrc, Context::kFresh, 32};
-  Figures figures_, on_one_cpu_, handed_;
+  Figures figures_, padding_, on_one_cpu_, handed_;
   std::vector<std::uint32_t> counts_;
   std::uint32_t cpus_;
   std::uint32_t enough_ = 0;
@@ -282,9 +298,9 @@ class DistributedPools {
 
 // ---- article 2
 
-constexpr std::string_view kS1 = "system-new", kS2 = "lock-free-flags", kS3 = "locked-flags", kS4 = "locked-bits",
-                           kS5 = "locked-bitmap-tree", kS3Unlocked = "locked-flags-unlocked",
-                           kS4Unlocked = "locked-bits-unlocked", kS5Unlocked = "locked-bitmap-tree-unlocked";
+constexpr std::string_view kS1 = "system-new", kS2 = "lock-free-flags", kS3 = "locked-flags", kS4 = "locked-bits-32",
+                           kS5 = "locked-bitmap-tree-32", kS3Unlocked = "locked-flags-unlocked",
+                           kS4Unlocked = "locked-bits-32-unlocked", kS5Unlocked = "locked-bitmap-tree-32-unlocked";
 
 // The article's tables: a solution, and its seconds in tests 1, 2 and 3, fresh and polluted.
 struct Solution {
@@ -304,6 +320,7 @@ class PoolsCompared {
  public:
   PoolsCompared(const Results& results, Findings& findings)
       : several_(*results.several),
+        locks_(*results.locks),
         fewer_(*results.fewer),
         alone_(*results.alone),
         handed_(*results.handed),
@@ -370,6 +387,13 @@ class PoolsCompared {
                            greatest_of({several_.cost(kS2, row), several_.cost(kS3, row), several_.cost(kS4, row)}));
                      }),
                      1);
+    const std::vector<Sets> locks{locks_.cost(kS3, rows_[0]), locks_.cost("locked-flags-spin", rows_[0]),
+                                  locks_.cost("locked-flags-ticket", rows_[0])};
+    claims_.at_least({"locks-differ", "the lock should be chosen by the context (the post before): S3 under three of them",
+                      fmt::format("test 1 fresh: mutex {} ns, spin {}, ticket {}", figure_text(locks[0]),
+                                  figure_text(locks[1]), figure_text(locks[2])),
+                      "the slowest against the fastest by their medians", 2},
+                     quotient(std::ranges::max(locks, {}, median_of), std::ranges::min(locks, {}, median_of)), 1.2);
     std::vector<Sets> fewer;
     for (const std::string_view pool : {kS2, kS3, kS4, kS5}) {
       const Sets ratio = quotient(fewer_.cost(pool, rows_[2]), several_.cost(pool, rows_[2]));
@@ -600,7 +624,7 @@ class PoolsCompared {
     return mean_of(each(rows_, f));
   }
 
-  Figures several_, fewer_, alone_, handed_;
+  Figures several_, locks_, fewer_, alone_, handed_;
   std::vector<pools::Row> rows_;  // tests 1 and 2, each fresh and polluted
   Claims claims_;
   Findings& findings_;
@@ -612,6 +636,7 @@ void find_distributed_pools(const Results& results, Findings& findings) {
   DistributedPools found(results, findings);
   found.one_pool();
   found.spreads();
+  found.false_sharing();
   found.beyond_the_cpus();
   found.on_one_cpu();
   found.producers();

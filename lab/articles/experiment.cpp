@@ -71,6 +71,14 @@ pools::Settings crc_of(const Choice& choice) {
   return settings;
 }
 
+// The article's own array, and the same without padding.
+pools::Settings padding_of(const Choice& choice) {
+  pools::Settings settings = crc_of(choice);
+  settings.pools = parse_candidates(pools::candidates(), "--pools", "array-of-pools,array-of-pools-packed");
+  settings.crc_threads = {kThreads};
+  return settings;
+}
+
 // The article's first pool is fast on a uniprocessor.
 pools::Settings crc_on_one_cpu_of(const Choice& choice) {
   pools::Settings settings = crc_of(choice);
@@ -83,20 +91,29 @@ pools::Settings crc_on_one_cpu_of(const Choice& choice) {
 }
 
 pools::Settings handed_of(const Choice& choice) {
-  return pools_of(choice, "best,locked-bits,locked-bitmap-tree,tagged-stack,stacks-by-thread,stacks-by-cpu",
+  return pools_of(choice, "best,locked-bits-32,locked-bitmap-tree-32,tagged-stack,stacks-by-thread,stacks-by-cpu",
                   {pools::Trial::kRing});
 }
 
 pools::Settings several_of(const Choice& choice) {
-  pools::Settings settings = pools_of(choice, "best,system-new,lock-free-flags,locked-flags,locked-bits,locked-bitmap-tree",
-                                      {pools::Trial::kShort, pools::Trial::kLong});
+  pools::Settings settings =
+      pools_of(choice, "best,system-new,lock-free-flags,locked-flags,locked-bits-32,locked-bitmap-tree-32",
+               {pools::Trial::kShort, pools::Trial::kLong});
   settings.contexts = {pools::Context::kFresh, pools::Context::kPolluted};
+  return settings;
+}
+
+// With a time limit always: a ticket lock takes a time slice for a pair when its next thread has no CPU.
+pools::Settings locks_of(const Choice& choice) {
+  pools::Settings settings = pools_of(choice, "locked-flags,locked-flags-spin,locked-flags-ticket", {pools::Trial::kShort});
+  settings.contexts = {pools::Context::kFresh};
+  settings.whole = false;
   return settings;
 }
 
 pools::Settings fewer_of(const Choice& choice) {
   pools::Settings settings =
-      pools_of(choice, "lock-free-flags,locked-flags,locked-bits,locked-bitmap-tree", {pools::Trial::kLong});
+      pools_of(choice, "lock-free-flags,locked-flags,locked-bits-32,locked-bitmap-tree-32", {pools::Trial::kLong});
   settings.contexts = {pools::Context::kFresh};
   settings.operations /= 4;
   return settings;
@@ -106,8 +123,8 @@ pools::Settings fewer_of(const Choice& choice) {
 pools::Settings alone_of(const Choice& choice) {
   pools::Settings settings =
       pools_of(choice,
-               "system-new,lock-free-flags,single-thread,locked-flags-unlocked,locked-bits-unlocked,"
-               "locked-bitmap-tree-unlocked,boost-pool-unlocked",
+               "system-new,lock-free-flags,single-thread,locked-flags-unlocked,locked-bits-32-unlocked,"
+               "locked-bitmap-tree-32-unlocked,boost-pool-unlocked",
                {pools::Trial::kSingle, pools::Trial::kPair, pools::Trial::kAlike, pools::Trial::kMixed});
   settings.threads = 1;
   if (!choice.full) settings.operations *= 5;
@@ -269,11 +286,13 @@ Results plan_of(const Choice& choice) {
   const auto add = [](auto& part, auto settings) { part.emplace(settings, jobs_of(settings)); };
   if (has(1)) {
     add(plan.crc, crc_of(choice));
+    add(plan.padding, padding_of(choice));
     add(plan.crc_on_one_cpu, crc_on_one_cpu_of(choice));
   }
   if (has(1) || has(2)) add(plan.handed, handed_of(choice));
   if (has(2)) {
     add(plan.several, several_of(choice));
+    add(plan.locks, locks_of(choice));
     add(plan.fewer, fewer_of(choice));
     add(plan.alone, alone_of(choice));
   }

@@ -29,10 +29,12 @@ struct Choice {
 // The parts that no chosen article needs are empty. A plan is results without measurements.
 struct Results : RunRecord {
   Choice choice;
-  std::optional<pools::Results> crc;  // article 1
+  std::optional<pools::Results> crc;      // article 1
+  std::optional<pools::Results> padding;  // its own array with and without padding
   std::optional<pools::Results> crc_on_one_cpu;
   std::optional<pools::Results> handed;   // slots that another thread releases: articles 1 and 2
   std::optional<pools::Results> several;  // article 2's tests 1 and 2
+  std::optional<pools::Results> locks;    // its S3 with three locks
   std::optional<pools::Results> fewer;    // its test 2 with a quarter of the operations
   std::optional<pools::Results> alone;    // its test 3, and other tests with one thread
   std::optional<timers::Results> timers;  // article 3
@@ -49,8 +51,9 @@ struct Results : RunRecord {
 template <class AnyResults>
 void for_each_part(AnyResults& results, auto f) {
   const auto each = [&](auto&... parts) { ((parts ? f(parts) : void()), ...); };
-  each(results.crc, results.crc_on_one_cpu, results.handed, results.several, results.fewer, results.alone, results.timers,
-       results.scaling, results.one_cpu, results.pooled, results.blocks, results.blocks_one_cpu);
+  each(results.crc, results.padding, results.crc_on_one_cpu, results.handed, results.several, results.locks, results.fewer,
+       results.alone, results.timers, results.scaling, results.one_cpu, results.pooled, results.blocks,
+       results.blocks_one_cpu);
 }
 inline void drop_disturbed(Results& results) {
   for_each_part(results, [](auto& part) { cli::drop_disturbed(*part); });

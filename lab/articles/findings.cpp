@@ -13,8 +13,9 @@ namespace {
 // By all measurements.
 Findings all_findings(const Results& results) {
   Findings findings;
-  if (results.crc && results.crc_on_one_cpu && results.handed) find_distributed_pools(results, findings);
-  if (results.handed && results.several && results.fewer && results.alone) find_pools_compared(results, findings);
+  if (results.crc && results.padding && results.crc_on_one_cpu && results.handed) find_distributed_pools(results, findings);
+  if (results.handed && results.several && results.locks && results.fewer && results.alone)
+    find_pools_compared(results, findings);
   if (results.timers) find_timers(results, findings);
   if (results.scaling && results.one_cpu && results.pooled) find_scaling(results, findings);
   if (results.blocks && results.blocks_one_cpu) find_thread_local(results, findings);

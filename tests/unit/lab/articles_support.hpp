@@ -73,8 +73,8 @@ inline Results results_with(const Figures& figures, std::uint32_t repeat = 3) {
   results.machine.cpus = 4;
   results.machine.cpu_model = "a CPU";
   results.date = "2026-01-01T00:00:00Z";
-  for (auto* part :
-       {&results.crc, &results.crc_on_one_cpu, &results.handed, &results.several, &results.fewer, &results.alone})
+  for (auto* part : {&results.crc, &results.padding, &results.crc_on_one_cpu, &results.handed, &results.several,
+                     &results.locks, &results.fewer, &results.alone})
     *part = pools_with((*part)->settings, figures);
   results.timers = timers_with(results.timers->settings, figures);
   return results;
@@ -123,12 +123,14 @@ inline Figures as_in_the_articles() {
   figures.pair = [](const std::string& pool, const pools::Job& job) {
     const bool many = job.threads == 32;
     if (job.test == pools::Trial::kCrc && job.one_cpu) return pool == "baseline" ? 50.0 : 55.0;
+    if (pool == "array-of-pools-packed") return 150.0;
     if (job.test == pools::Trial::kCrc)
       return pool == "baseline" ? 50.0 : job.shards >= 4 ? 100.0 : job.shards == 2 ? 300.0 : many ? 1000.0 : 550.0;
     if (pool.starts_with("stacks-by-")) return 20.0;
+    if (pool == "locked-flags-spin") return 60.0;
     if (pool == "tagged-stack") return 60.0;
     const double polluted = job.context == pools::Context::kPolluted ? 1.3 : 1;
-    if (job.context == pools::Context::kHalfUsed && job.threads == 1 && pool != "locked-bitmap-tree-unlocked" &&
+    if (job.context == pools::Context::kHalfUsed && job.threads == 1 && !pool.starts_with("locked-bitmap-tree") &&
         pool.ends_with("-unlocked"))
       return 5.0;
     if (pool == "best" || pool == "single-thread") return 1.0;

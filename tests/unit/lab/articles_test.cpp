@@ -105,8 +105,8 @@ TEST(ArticlesFindings, AllEqual_WhatClaimsADifferenceRefuted) {
   const Findings findings = findings_of(results_with(Figures{}));
   for (const char* id :
        {"array-is-faster", "more-threads-gain-more", "thread-contends-more", "default-sinks", "pollution-slows-s2",
-        "producers-and-consumers", "pollution-slows-default", "tree-fragments-least", "lives-fragment", "atomics-cost-alone",
-        "create", "set", "wheel-gains", "intrusive", "heap-contends"})
+        "producers-and-consumers", "locks-differ", "false-sharing", "pollution-slows-default", "tree-fragments-least",
+        "lives-fragment", "atomics-cost-alone", "create", "set", "wheel-gains", "intrusive", "heap-contends"})
     EXPECT_EQ(claim_of(findings, id).outcome, Outcome::kRefuted) << id;
   for (const char* id :
        {"processor-not-faster", "no-more-than-cpus-8", "pool-for-each-thread", "uniprocessor-fast", "uniprocessor-array",
