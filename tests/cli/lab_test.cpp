@@ -112,16 +112,20 @@ TEST(Lab, CtrlC_KeepsWhatIsFinished) {
 }
 
 TEST(Articles, Quick_EveryClaimIsMeasuredAndWritten) {
-  const json results = measured({"articles", "--quick"}, {"ARTICLE 1", "ARTICLE 5", "not testable"});
-  std::map<int, int> claims;
   const std::set<std::string> known{"reproduced", "refuted", "undecided", "not testable"};
-  for (const json& claim : results.at("claims")) {
-    EXPECT_TRUE(known.contains(claim.at("verdict"))) << claim;
-    EXPECT_EQ(claim.at("verdict") == "not testable", claim.at("figure").is_null()) << claim;
-    EXPECT_FALSE(claim.at("limits").is_null()) << claim;
-    ++claims[claim.at("article")];
+  for (int article = 1; article <= 5; ++article) {  // one by one: each has the time of a command
+    const std::string name = std::to_string(article), head = "ARTICLE " + name;
+    const json results = measured({"articles", "--quick", "--articles", name}, {head.c_str()});
+    int claims = 0;
+    for (const json& claim : results.at("claims")) {
+      EXPECT_TRUE(known.contains(claim.at("verdict"))) << claim;
+      EXPECT_EQ(claim.at("verdict") == "not testable", claim.at("figure").is_null()) << claim;
+      EXPECT_FALSE(claim.at("limits").is_null()) << claim;
+      EXPECT_EQ(claim.at("article"), article);
+      ++claims;
+    }
+    EXPECT_GE(claims, 7) << article;
   }
-  for (int article = 1; article <= 5; ++article) EXPECT_GE(claims[article], 7) << article;
 }
 
 TEST(Articles, CtrlC_KeepsWhatIsFinished) {
