@@ -32,6 +32,6 @@ def head(data):
     counts = {verdict: sum(claim["verdict"] == verdict for claim in data["claims"])
               for verdict in ("reproduced", "refuted", "undecided", "not testable")}
     lines = [f"{machine['cpu_model']}, {machine['cpus']} CPUs, {machine['system']}, {machine['libc']}; {data['date'][:10]}, "
-             f"{data['seconds']:.0f} s, medians of {data['settings']['repeat'] or "each article's number of"} sets. Of {len(data['claims'])} claims "
+             f"{data['seconds']:.0f} s, medians of {data['settings']['repeat'] or 'as many as each article has'} sets. Of {len(data['claims'])} claims "
              + ", ".join(f"{n} are {verdict}" for verdict, n in counts.items()) + "."]
     return "\n".join(lines + [f"- {note}" for note in data["notes"]])
