@@ -142,7 +142,7 @@ class Timers {
     findings_.tables.push_back(std::move(table));
   }
 
-  // The article's figures, its queue's and its wheel's: of its own values its text gives four, of no order of times.
+  // The article's figures, its queue's and its wheel's. Its text gives four values, without an order of times.
   void bars() {
     for (const Moved& moved : moved_of(results_)) {
       if (moved.phase == Phase::kAll) continue;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * A handler of fork, registered before the program's first malloc, takes a lock that another thread holds over malloc. With
- * glibc's malloc the thread goes on meanwhile, since its locks are taken after the handlers. Ten times a hundred blocks by
+ * glibc's malloc the thread goes on, since its locks are taken after the handlers. Ten times a hundred blocks by
  * malloc and realloc while a fork waits: 20 s are enough only if none of them waits for the fork. */
 #include <pthread.h>
 #include <stdlib.h>
