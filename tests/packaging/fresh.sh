@@ -77,4 +77,4 @@ unshare --mount --pid --fork bash -c '
   mount --rbind /dev "$1/dev"
   mount -t tmpfs tmpfs "$1/tmp"
   mount --bind "$2" "$1/ccache"
-  exec chroot "$1" env HOME=/root PIP_CERT=/machine.crt XDG_CACHE_HOME= CCACHE_DIR=/ccache PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin bash /first_hour' _ "$root" "$(ccache --get-config cache_dir)"
+  exec chroot "$1" env HOME=/root {PIP_CERT,REQUESTS_CA_BUNDLE,SSL_CERT_FILE}=/machine.crt XDG_CACHE_HOME= CCACHE_DIR=/ccache PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin bash /first_hour' _ "$root" "$(ccache --get-config cache_dir)"
