@@ -25,9 +25,9 @@ TEST(Peak, LargeBlocksReplaced_PagesThatAreThereServeFirst) {
 TEST(Peak, ZeroedBlocks_PagesThatNobodyWroteAreNotTouched) {
   EXPECT_LE(figure_of(run_and_print({"peak_zeroed_blocks", "8", "1"}), "peak_mib"), 8);
 }
-// 733 pages. Where they are given back: 22,000 faults.
+// 733 pages in two mappings, each read and then written: two faults. glibc: 3,060. Where all are given back: 22,000.
 TEST(Peak, ZeroedBlockWrittenWhole_KeepsItsPages) {
-  EXPECT_LE(figure_of(run_and_print({"peak_zeroed_blocks", "1", "100"}), "faults"), 2'000);
+  EXPECT_LE(figure_of(run_and_print({"peak_zeroed_blocks", "1", "100"}), "faults"), 4'000);
 }
 
 class UnderHugePages : public ::testing::TestWithParam<const char*> {};

@@ -60,8 +60,9 @@ MORE_RUNS = 8
 RUNS_BY_CHANCE = 64  # of a kind that is caught in one run of four: none of 64 catches it once in a hundred million times
 # The modes in which a correct program must not be minded; the second half beside --runs.
 LEGAL_MODES = [{}, {"FREEHOLD_CHECK": "1"}, {"FREEHOLD_GUARD_RATE": "1"}, {"FREEHOLD_CHECK": "1", "FREEHOLD_GUARD_RATE": "3"}]
-# Of conformance.malloc_api: what takes seconds where each block has a page or a canary, and a total that the modes enlarge.
+# Of conformance.malloc_api: what takes seconds where each block has a page or a canary, a total that the modes enlarge, and a block that guards move.
 NOT_IN_LEGAL_MODES = ("Malloc.Gigabytes*:Free.EverySize*:Calloc.LargeBlock*:Calloc.MemoryUsed*:Realloc.Between*:Realloc.ToZero*:Realloc.SystemRefuses*:"
+                      "Realloc.WithinTheUsableSize*:"
                       "Aligned.Every*:UsableSize.Above*:FreeSized.*:Mallinfo2.MemoryInUse*:MallocInfo.Document*")
 MORE_LEGAL_MODES = [{"FREEHOLD_CHECK": "1", **more} for more in (
     {"FREEHOLD_CHECK_CONTENTS": "0"}, {"FREEHOLD_CHECK_CONTENTS": "none"}, {"FREEHOLD_CHECK_QUARANTINE": "0"}, {"FREEHOLD_CHECK_RANDOM": "0"},
