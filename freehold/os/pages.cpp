@@ -211,7 +211,7 @@ bool can_move_out() noexcept {
       kernel::munmap(from, page);
       return false;
     }
-    void* const to = kernel::mremap(from, page, page, MREMAP_MAYMOVE | MREMAP_DONTUNMAP);
+    void* const to = kernel::mremap(from, page, page, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, nullptr);
     can = kNo;
     if (to != MAP_FAILED) {
       auto* const byte = static_cast<volatile char*>(from);
@@ -233,7 +233,7 @@ void* Pages::move_out(void* from, std::size_t bytes, std::size_t new_bytes) noex
   const base::KeepErrno keep;
   // The kernel would move locked pages, but unlock all of the mapping that they leave.
   if (refuses_cold(from) || !can_move_out()) return nullptr;
-  void* const out = kernel::mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_DONTUNMAP);
+  void* const out = kernel::mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, nullptr);
   if (out == MAP_FAILED) return nullptr;
   if (void* const grown = remap(out, bytes, new_bytes); grown != nullptr) return grown;
   std::memcpy(from, out, bytes);
