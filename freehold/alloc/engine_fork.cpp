@@ -55,8 +55,13 @@ void defer_free(Freed* block) noexcept {
   if (g_gate.forks() == 0) run_deferred();  // the fork ended meanwhile: nobody else may look
 }
 
-// The engine is left by all other threads, and they stay out; no lock is held.
+// The engine is left by all other threads, and they stay out; no lock is held. A fork before the first malloc starts the engine:
+// a child would wait for the lock of a start that another thread is amid.
 void before_fork() noexcept {
+  if (g_start.load(std::memory_order_acquire) != Start::kReady) {
+    if (!start()) return;
+    finish_start();
+  }
   keep_purger_out();
   if (t_fork.inside != 0) return;  // a signal's handler forks, amid a slow path of this thread: it continues in both
   ++t_fork.inside;
@@ -71,6 +76,7 @@ void before_fork() noexcept {
   --t_fork.inside;
 }
 void after_fork_in_parent() noexcept {
+  if (t_fork.all_forks == 0) return;  // there was no memory for the start
   --t_fork.all_forks;
   (void)g_purger_gate.open();
   if (t_fork.inside != 0) return;
@@ -78,6 +84,7 @@ void after_fork_in_parent() noexcept {
   if (g_gate.open()) run_deferred();
 }
 void after_fork_in_child() noexcept {
+  if (t_fork.all_forks == 0) return g_start_lock.reset();
   g_options.stats_fd = -1;  // it inherits the exit handler, but it is not the process that was asked for stats
   g_purger.forget();
   g_purger_gate.reset(--t_fork.all_forks);

@@ -167,10 +167,16 @@ bool start() noexcept {
   return true;
 }
 
+static void register_fork_handlers() noexcept {
+  static constinit std::atomic<bool> done{false};
+  if (!done.exchange(true, std::memory_order_acq_rel)) ::pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
 // A constructor, since the unwinder may have to be loaded: amid a malloc that could be the loader's own. Blocks that were
-// allocated before have no stacks. And since a thread must not fork while another starts the engine: the child would wait
-// for the start's lock, and knows of no handler of forks.
+// allocated before have no stacks. And since the handlers of fork that the program registers have to run before ours, as they
+// run before glibc's malloc takes its locks: one of them may wait for a lock that is held over malloc.
 [[gnu::constructor]] static void when_loaded() noexcept {
+  register_fork_handlers();
   if (!os::kThreadsTakeMalloc && start()) finish_start();
   if (!options_want_call_stacks()) return;
   if (g_start.load(std::memory_order_acquire) != Start::kReady && !start()) return;
@@ -181,7 +187,7 @@ bool start() noexcept {
 void finish_start() noexcept {
   static constinit std::atomic<bool> done{false};
   if (done.exchange(true, std::memory_order_acq_rel)) return;
-  ::pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+  register_fork_handlers();
   if (g_options.stats_fd >= 0) std::atexit(write_stats_at_exit);
   if (os::Libc::getauxval(AT_SECURE) != 0) g_options.background_thread = BackgroundThread::kOff;
   if (g_options.background_thread != BackgroundThread::kOff) std::atexit(end_purger_at_exit);

@@ -30,11 +30,6 @@ void* fail(int error) noexcept {
   return nullptr;
 }
 
-// Starts the engine before the program's own code runs. The handlers of fork that the program registers later run before
-// ours, so that malloc waits for a fork only after them, as glibc's does: one of them may wait for a lock that is held over
-// malloc.
-[[gnu::constructor]] void start_early() noexcept { alloc::deallocate(alloc::allocate(1)); }
-
 }  // namespace
 
 extern "C" {
