@@ -153,6 +153,7 @@ TEST(MallocInfo, Document_HasTheElementsOfGlibcsWithRightFigures) {
     EXPECT_TRUE(at != std::string::npos && key < text.find('>', at)) << element << ' ' << attribute;
     return key == std::string::npos ? 0 : std::stoull(text.substr(key + attribute.size() + 2));
   };
+  (void)::malloc_trim(0);  // a mapping that an earlier test left may be larger than what it is taken for
   std::vector<void*> large(kLarge), small(kSmall);
   const std::string before = document();
   const std::size_t blocks_before = opaque(&mallinfo2)().hblks;
