@@ -236,6 +236,12 @@ TEST(OwnFilter, ByTheNumberOfTheCall_MallocWorks) {
   if (::geteuid() != 0) GTEST_SKIP() << "without no_new_privs root alone may set a filter";
   expect_passes(scenario({"filters", "by_number", "five", "kill"}));
 }
+TEST(OwnFilter, InCheckedMode_TheProgramEndsAsItWouldWithout) {
+  if (emulated()) GTEST_SKIP() << "the emulator's own calls would be filtered";
+  Command command = scenario({"filters", "at_once", "five_and_threads", "kill"});  // mprotect is among these
+  command.environment.emplace_back("FREEHOLD_CHECK", "1");
+  expect_passes(command);
+}
 TEST(OwnFilter, InAChildOfVfork_TheParentIsNotConfined) {
   EXPECT_EQ(figure_of(scenario({"filter_in_vfork"}), "threads"), 3);  // one is Freehold's
 }
