@@ -55,8 +55,8 @@ void defer_free(Freed* block) noexcept {
   if (g_gate.forks() == 0) run_deferred();  // the fork ended meanwhile: nobody else may look
 }
 
-// The engine is left by all other threads, and they stay out; no lock is held. A fork before the first malloc starts the engine:
-// a child would wait for the lock of a start that another thread is amid.
+// The engine is left by all other threads, and they stay out; no lock is held. A fork before the first malloc starts the
+// engine: a child would wait for the lock of a start that another thread is amid.
 void before_fork() noexcept {
   if (g_start.load(std::memory_order_acquire) != Start::kReady) {
     if (!start()) return;
