@@ -4,8 +4,8 @@
 //   malloc_program KIND     commits it; 0 and "still alive" if the process is not ended for it
 //   malloc_program --list   the names of all kinds, one a line
 //
-// Exit code 2: there is no such kind. 3: another malloc answers than the one that is expected. 77: the kind needs a function
-// that this malloc does not have. tests/misuse/kinds.toml says what each kind is and which report it must end in.
+// Exit code 2: there is no such kind. 3: another malloc answers than the one that is expected. 77: the kind needs what this
+// malloc does not do. tests/misuse/kinds.toml says what each kind is and which report it must end in.
 #pragma once
 #include <dlfcn.h>
 #include <unistd.h>
