@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The simulated machine beyond C++'s atomics: heavy fences, and reports of races on plain data. The classic litmus
-// tests are compare_test.cpp's.
+// tests are outcomes_test.cpp's.
 #include <sstream>
 
 #include "sim/explore.hpp"

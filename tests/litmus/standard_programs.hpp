@@ -4,16 +4,20 @@
 // (Repairing sequential consistency in C/C++11); P0668. sc, ar, rel, acq, rlx: orders of accesses; with an f behind: of
 // fences between the accesses.
 #pragma once
-#include <optional>
-
-#include "tests/litmus/axiomatic.hpp"
+#include <cstdint>
 
 namespace freehold::litmus {
 
-// An outcome is forbidden, or allowed and needs something of the machine.
-using Verdict = std::optional<Needs>;
-inline constexpr Verdict kForbidden = std::nullopt, kPlain = Needs::kNothing, kSeqCst = Needs::kOrderOfSeqCst,
-                         kOvertaken = Needs::kModificationOrder, kBuffered = Needs::kLoadBuffering;
+// The machine shows what is allowed and explained by one order of execution, in which every access comes after what it reads
+// and overwrites. The last three are allowed, too, and it does not show them.
+enum class Verdict : std::uint8_t {
+  kForbidden,
+  kPlain,      // sb ∪ rf ∪ mo ∪ the order of seq_cst is acyclic
+  kSeqCst,     // the order of seq_cst contradicts the others, of which sb ∪ rf ∪ mo is acyclic
+  kOvertaken,  // a store is overwritten by one that was executed before: sb ∪ rf is acyclic
+  kBuffered,   // a load reads what is stored later
+};
+using enum Verdict;
 
 struct Known {
   const char* name;
