@@ -15,15 +15,16 @@ def ratio(claim):
     return f"{claim['ratio']:.2f} ({claim['least_ratio']:.2f}–{claim['greatest_ratio']:.2f}), {bound}"
 
 
-def of_article(data, article):
-    """One article's claims, then the tables behind them."""
-    claims = [[claim["claim"], f"**{claim['verdict']}**", claim["figure"], ratio(claim), claim["limits"]]
+def of_article(data, one_cpu, article):
+    """One article's claims, with what a run on one CPU says of them, then the tables behind them."""
+    alone = {claim["id"]: claim["verdict"] + ("" if claim["ratio"] is None else f", {claim['ratio']:.2f}") for claim in one_cpu["claims"]}
+    claims = [[claim["claim"], f"**{claim['verdict']}**", claim["figure"], ratio(claim), alone[claim["id"]], claim["limits"]]
               for claim in data["claims"] if claim["article"] == article]
-    parts = [table(["claim", "verdict", "figure", "ratio (in the sets), reproduced if", "limits"], [map(escaped, cells) for cells in claims])]
+    parts = [table(["claim", "verdict", "figure", "ratio (in the sets), reproduced if", "on one CPU", "limits"], [map(escaped, cells) for cells in claims])]
     for one in data["tables"]:
         if one["article"] == article:
             columns = one["columns"]
-            parts.append(f"{one['title']}:\n\n" + table([*map(escaped, columns)], [map(escaped, cells + [""] * (len(columns) - len(cells))) for cells in one["rows"]]))
+            parts.append(f"### {one['title']}\n\n" + table([*map(escaped, columns)], [map(escaped, cells + [""] * (len(columns) - len(cells))) for cells in one["rows"]]))
     return "\n\n".join(parts)
 
 

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 
-from . import again, articles_table, command_tables, heaps_table, latency_table, machine, peers, report, service_table, stats
+from . import again, articles_table, charts, command_tables, heaps_table, latency_table, machine, peers, report, service_table, stats
 from .pools import built_command
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -82,12 +82,15 @@ def command_table(render):
     return lambda path: render(json.loads(path.read_text()))
 
 
+ONE_CPU = STORE / "articles-one-cpu.json"
+
+
 def articles_head(path):
-    return articles_table.head(json.loads(path.read_text()))
+    return "\n\n".join(articles_table.head(json.loads(run.read_text())) for run in (path, ONE_CPU))
 
 
 def article_tables(article):
-    return lambda path: articles_table.of_article(json.loads(path.read_text()), article)
+    return lambda path: articles_table.of_article(json.loads(path.read_text()), json.loads(ONE_CPU.read_text()), article)
 
 
 WRITTEN = [  # (text, mark, stored run, how it is shown)
@@ -105,16 +108,20 @@ WRITTEN = [  # (text, mark, stored run, how it is shown)
     (ROOT / "docs" / "service.md", "service", STORE / "service.json", command_table(service_table.overview)),
     (ROOT / "docs" / "service.md", "forks", STORE / "service.json", command_table(service_table.forks)),
     (ROOT / "docs" / "articles.md", "articles", STORE / "articles.json", articles_head),
-    *((ROOT / "docs" / ("articles.md" if n < 3 else "articles-threads.md"), f"article {n}", STORE / "articles.json", article_tables(n)) for n in range(1, 6)),
+    *((ROOT / "docs" / "articles-results.md", f"article {n}", STORE / "articles.json", article_tables(n)) for n in range(1, 6)),
 ]
 
 
-PICTURES = [(ROOT / "docs" / "images" / "survivors.svg", STORE / "service.json", command_table(service_table.picture))]
+PICTURES = [
+    (ROOT / "docs" / "images" / "survivors.svg", STORE / "service.json", command_table(service_table.picture)),
+    *((ROOT / "docs" / "images" / f"articles-{n}.svg", STORE / "articles.json", lambda path, n=n: charts.picture(json.loads(path.read_text()), n)) for n in range(1, 6)),
+]
 
 
 def write_tables():
-    if (articles := STORE / "articles.json").exists():  # as the freehold command wrote it
-        articles.write_text(dumps(json.loads(articles.read_text())))
+    for articles in (STORE / "articles.json", ONE_CPU):  # as the freehold command wrote them
+        if articles.exists():
+            articles.write_text(dumps(json.loads(articles.read_text())))
     for text, mark, run, show in WRITTEN:
         if run.exists():
             text.write_text(between_marks(text.read_text(), mark, show(run)))
