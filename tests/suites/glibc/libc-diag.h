@@ -1,8 +1,0 @@
-// SPDX-License-Identifier: MIT
-#include <stddef.h>
-
-/* Warnings are off when these tests are built. */
-#define DIAG_PUSH_NEEDS_COMMENT
-#define DIAG_POP_NEEDS_COMMENT
-#define DIAG_IGNORE_NEEDS_COMMENT(version, option)
-#define DIAG_IGNORE_Os_NEEDS_COMMENT(version, option)

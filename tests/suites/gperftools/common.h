@@ -1,2 +1,0 @@
-// SPDX-License-Identifier: MIT
-#include "tests/suites/gperftools/base/basictypes.h"

@@ -1,2 +1,0 @@
-// SPDX-License-Identifier: MIT
-/* It would define operator new and delete, which come from the malloc under test. */
