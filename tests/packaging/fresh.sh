@@ -51,8 +51,8 @@ timeout 120 script/test >/tmp/start 2>&1 || true
 grep --quiet '^=== bootstrap: ' /tmp/start
 grep --quiet --extended-regexp '^\[[0-9]+ of [0-9]+, [0-9.]+ s\]$|^=== build release: ' /tmp/start || { cat /tmp/start; exit 1; }
 echo "= a few of its tests"
-build release misuse_pool_memcheck_program misuse_heap_memcheck_program misuse_malloc_program linking_static consumers_startup
-passes release '^release\.(lint\.(layers|tables|figures)|misuse\..*memcheck|linking\.(static|exports)$|real\.(perl|git|redis)$|consumers\.startup)'
+build release misuse_pool_memcheck_program misuse_heap_memcheck_program misuse_malloc_program linking_static consumers_startup freehold_command cli_run
+passes release '^release\.(lint\.(layers|tables|figures)|misuse\..*memcheck|linking\.(static|exports)$|real\.(perl|git|redis)$|cli\.run$|consumers\.startup)'
 echo "= CONTRIBUTING's first commands"
 build dev unit_base unit_os
 passes dev '^dev\.unit\.(base|os)$'
