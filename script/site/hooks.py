@@ -4,7 +4,6 @@
 mkdocs calls these functions. The same Markdown is read on GitHub, so that the pages hold nothing that only the site understands:
 a link to a page outside docs/ is changed to where the site has that page, and a block of Mermaid becomes a picture.
 """
-import json
 import os
 import pathlib
 import posixpath
@@ -17,7 +16,6 @@ from mkdocs.structure.files import File
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import flowchart  # noqa: E402
-import reference  # noqa: E402
 import reports  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -25,6 +23,11 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 OUTSIDE = {"README.md": "overview.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md", "sim/README.md": "simulator.md"}
 TITLES = {"overview.md": "Overview"}
 REFERENCE = "reference.md"
+REFERENCE_PAGE = """# Reference
+
+All that the public headers declare, read from their docstrings by Doxygen: [classes](reference/annotated.html) and
+[headers](reference/files.html). A header of C++ brings the classes of its part; all else below `freehold/` is internal.
+"""
 FENCE = re.compile(r"(^```.*?^```)", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[([^\]]*)\]\(([^)\s#:]+)((?:#[^)\s]*)?)\)")
 
@@ -65,7 +68,7 @@ def on_files(files, config):
     for file in sorted((doxygen / "html").rglob("*")):
         if file.is_file():
             files.append(File.generated(config, f"reference/{file.relative_to(doxygen / 'html').as_posix()}", abs_src_path=str(file)))
-    files.append(File.generated(config, REFERENCE, content=reference.page(ROOT, doxygen / "xml")))
+    files.append(File.generated(config, REFERENCE, content=REFERENCE_PAGE))
     files.append(File.generated(config, "site.css", abs_src_path=str(pathlib.Path(__file__).with_name("site.css"))))
     return files
 
@@ -110,13 +113,3 @@ def on_page_content(html, page, config, files):
     """Tables and pictures that are wider than a telephone scroll by themselves."""
     html = re.sub(r"<p>(<img [^>]*?src=\"([^\"]+)\"[^>]*>)</p>", r'<p class="picture"><a href="\2">\1</a></p>', html)
     return html
-
-
-def on_post_build(config):
-    """mkdocs searches its own pages; Doxygen's are added."""
-    place = pathlib.Path(config.site_dir) / "search" / "search_index.json"
-    index = json.loads(place.read_text(encoding="utf-8"))
-    known = {path.relative_to(config.site_dir).as_posix() for path in pathlib.Path(config.site_dir, "reference").glob("*.html")}
-    entries = reference.search_entries(ROOT, pathlib.Path(os.environ["FREEHOLD_DOXYGEN"]) / "xml")
-    index["docs"] += [entry for entry in entries if entry["location"].partition("#")[0] in known]
-    place.write_text(json.dumps(index, separators=(",", ":")), encoding="utf-8")
