@@ -103,7 +103,7 @@ def on_page_markdown(markdown, page, config, files):
     name = page.file.src_uri
     if name == REFERENCE:
         return markdown
-    if name == "reports.md":
+    if name == "index.md":
         markdown = reports.linked(ROOT, markdown)
     parts = FENCE.split(markdown)
     return "".join(with_picture(part, name) if part.startswith("```") else with_site_links(part, name) for part in parts)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The example reports: build/reports has one page for each row of the table of docs/reports.md, written by the row's command."""
+"""The example reports: build/reports has one page for each row of the table of docs/index.md, written by the row's command."""
 import os
 import pathlib
 import re
@@ -18,7 +18,7 @@ def written(root):
 
 
 def linked(root, markdown):
-    """The page docs/reports.md with a link to each report that is written."""
+    """The page docs/index.md with a link to each report that is written."""
     there = {file.name for file in written(root)}
     return ROW.sub(lambda row: f"| [{row[1]}](reports/{name(row[2])}) | `freehold {row[2]}`" if name(row[2]) in there else row[0], markdown)
 
@@ -31,7 +31,7 @@ def write(root, build, refused):
     folder = root / "build" / "reports"
     folder.mkdir(parents=True, exist_ok=True)
     environment = {**os.environ, "PATH": f"{command.parent}:{os.environ['PATH']}"}  # for programs that come with Freehold
-    for _, line in ROW.findall((root / "docs" / "reports.md").read_text(encoding="utf-8")):
+    for _, line in ROW.findall((root / "docs" / "index.md").read_text(encoding="utf-8")):
         words, before, behind = line.partition(" -- ")  # behind it a program's own words follow
         command_line = [command, *words.split(), "--html", name(line), *(before + behind).split()]
         print(f"freehold {line}", flush=True)

@@ -56,7 +56,7 @@ TEST(Lab, BadArguments_OneLineAndExit2) {
 TEST(Lab, CommandLinesOfThePages_AreTaken) {
   std::size_t lines = 0;
   for (const auto& [page, line_of] :
-       {std::pair("reports.md", "\\| `freehold ([^`]+)`"), std::pair("articles.md", "\n    freehold ([^#&\n]+)")}) {
+       {std::pair("index.md", "\\| `freehold ([^`]+)`"), std::pair("articles.md", "\n    freehold ([^#&\n]+)")}) {
     const std::string text = content_of(std::string(FREEHOLD_DOCS) + page);
     const std::regex form(line_of);
     for (std::sregex_iterator line(text.begin(), text.end(), form), end; line != end; ++line, ++lines) {
