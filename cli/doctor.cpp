@@ -49,7 +49,7 @@ struct DoctorOptions {
   std::optional<std::string> serve_for, load, ready, ready_after, throughput;
   std::optional<std::string> keep_recording, json, html, from;
   std::vector<std::string> exports;
-  GateOptions gate;
+  std::optional<std::string> fail_on, summary;
   bool memory = false;
   bool quick = false;
   bool allow_failure = false;
@@ -178,10 +178,10 @@ void check_program_and_files(const DoctorRequest& asked, const DoctorOptions& op
   }
   check_program(asked.program.program, library);
   for (const auto& file : {options.json, options.html}) check_report(file);
-  options.gate.check();
+  if (options.summary) check_writable(*options.summary);
   std::vector<std::pair<std::string, std::string>> outputs;
   for (const auto& [option, file] :
-       {std::pair("--json", options.json), {"--html", options.html}, {"--summary", options.gate.summary}}) {
+       {std::pair("--json", options.json), {"--html", options.html}, {"--summary", options.summary}}) {
     if (file) outputs.emplace_back(option, *file);
   }
   for (const Export& one : exports_of(options.exports)) outputs.emplace_back("--export", one.file);
@@ -217,8 +217,7 @@ bool has_failure(const auto& experiment) {
 }
 
 // Examines the program and writes what was found. Files first: a terminal that went away must not cost them.
-int answer_about_memory(const doctor::MemoryRequest& request, const DoctorOptions& options,
-                        const std::vector<Condition>& conditions) {
+int answer_about_memory(const doctor::MemoryRequest& request, const DoctorOptions& options, const FailOn& fail_on) {
   doctor::MemoryDiagnosis diagnosis;
   {
     Interrupts interrupts;
@@ -226,15 +225,14 @@ int answer_about_memory(const doctor::MemoryRequest& request, const DoctorOption
     diagnosis = doctor::examine_memory(request, interrupts, progress);
   }
   const nlohmann::ordered_json report = doctor::json_of(diagnosis);
-  const Gate gate = judge(conditions, doctor::memory_facts_of(report));
+  const Gate gate = fail_on.judge(name_of(diagnosis.verdict.cause));
   const std::string answer = doctor::text_of(gate);
   const std::string summary = doctor::summary_of(diagnosis) + (answer.empty() ? "" : '\n' + answer);
   if (options.html) write_file(*options.html, doctor::page_of(diagnosis));
-  if (options.gate.summary)
-    write_file(*options.gate.summary, doctor::markdown_of(diagnosis) + '\n' + doctor::markdown_of(gate));
+  if (options.summary) write_file(*options.summary, doctor::markdown_of(diagnosis) + '\n' + doctor::markdown_of(gate));
   write_report(options.json, text_of(report), summary, summary);
   if (diagnosis.signal != 0) return 128 + diagnosis.signal;
-  if (!conditions.empty()) return gate.exit_code();
+  if (fail_on.is_asked()) return gate.exit_code();
   return has_failure(diagnosis.experiment) ? kExitPartial : 0;
 }
 
@@ -250,12 +248,7 @@ int ask_about_memory(const DoctorOptions& options, const std::vector<std::string
   for (const auto& [name, is_given] : others)
     if (is_given) throw Failure(kExitRefused, fmt::format("--memory: {} is for the question of time; leave it out", name));
   if (program.empty()) throw Failure(kExitRefused, "--memory: which program? freehold doctor --memory -- PROGRAM ARGS…");
-  const auto conditions = conditions_of("--fail-if", options.gate.fail_if, doctor::memory_words());
-  if (!conditions.empty()) {
-    std::vector<std::string> names = doctor::memory_treatments(options.allocators);
-    names.insert(names.begin(), "best");
-    check_treatments("--fail-if", conditions, names);
-  }
+  const FailOn fail_on(Question::kMemory, options.fail_on);
   doctor::MemoryRequest request{.settings = {}, .program = {}, .allocators = options.allocators};
   Settings& settings = request.settings;
   settings.command = program;
@@ -272,34 +265,17 @@ int ask_about_memory(const DoctorOptions& options, const std::vector<std::string
   DoctorRequest checked;
   checked.program.program = request.program;
   check_program_and_files(checked, options);
-  return answer_about_memory(request, options, conditions);
-}
-
-// A name that no treatment on this machine has would leave the gate undecided for ever.
-std::vector<Condition> conditions_of_run(const DoctorOptions& options, const DoctorRequest& asked) {
-  auto conditions = conditions_of("--fail-if", options.gate.fail_if, report_words());
-  std::vector<std::string> ignored, names{"best", "arenas", "thresholds"};
-  for (const std::string& one : freehold::doctor::known_switches()) {
-    names.push_back(one);
-    names.push_back("freehold, " + one);
-  }
-  for (const auto& variant : variants_of(asked.allocators, MallocOrigin{}, 1, ignored)) {
-    if (variant.treatment != freehold::doctor::Treatment::kNone && variant.environment.empty())
-      names.push_back(variant.name);
-  }
-  check_treatments("--fail-if", conditions, names);
-  return conditions;
+  return answer_about_memory(request, options, fail_on);
 }
 
 // --from: a stored report instead of runs.
 int judge_report(const DoctorOptions& options, const std::vector<std::string>& program) {
   if (!program.empty()) throw Failure(kExitRefused, "--from: the report is there already; leave the program out");
-  options.gate.check();
+  if (options.summary) check_writable(*options.summary);
+  const FailOn fail_on(Question::kTime, options.fail_on);
   const nlohmann::ordered_json report = read_report(*options.from);
-  const auto conditions = conditions_of("--fail-if", options.gate.fail_if, report_words());
-  check_treatments("--fail-if", conditions, treatments_of(report));
-  const Gate gate = judge(conditions, doctor::facts_of(report));
-  if (options.gate.summary) write_file(*options.gate.summary, doctor::markdown_of(report, gate));
+  const Gate gate = fail_on.judge(report["verdict"]["cause"].get<std::string>());
+  if (options.summary) write_file(*options.summary, doctor::markdown_of(report, gate));
   print_to_stdout(fmt::format("{}\n{}", printable(report["verdict"]["headline"].get<std::string>()), doctor::text_of(gate)));
   return gate.exit_code();
 }
@@ -309,7 +285,7 @@ int run_doctor(const DoctorOptions& options, const std::vector<std::string>& pro
   if (options.memory) return ask_about_memory(options, program);
   if (options.from) return judge_report(options, program);
   const DoctorRequest asked = request_of(options, program);
-  const auto conditions = conditions_of_run(options, asked);
+  const FailOn fail_on(Question::kTime, options.fail_on);
   const auto exports = exports_of(options.exports);
   Diagnosis diagnosis;
   {
@@ -323,15 +299,15 @@ int run_doctor(const DoctorOptions& options, const std::vector<std::string>& pro
     for (const Export& one : exports) write_file(one.file, exported(*diagnosis.profile, one, program_name(diagnosis)));
   }
   const nlohmann::ordered_json report = results_json(diagnosis, {.sites = kSitesOfSummary, .alone = false});
-  const Gate gate = judge(conditions, doctor::facts_of(report));
-  if (options.gate.summary) write_file(*options.gate.summary, doctor::markdown_of(report, gate));
+  const Gate gate = fail_on.judge(name_of(diagnosis.verdict.cause));
+  if (options.summary) write_file(*options.summary, doctor::markdown_of(report, gate));
   std::string summary = summary_of(diagnosis, options.html.value_or(""));
   if (const std::string answer = doctor::text_of(gate); !answer.empty()) summary += '\n' + answer;
   write_report(options.json, options.json ? text_of(results_json(diagnosis)) : "", summary, summary);
   if (diagnosis.signal != 0) return 128 + diagnosis.signal;
   if (!exports.empty() && diagnosis.profile == nullptr)
     throw Failure(kExitRefused, "--export: nothing was recorded; the notes of the report say why");
-  if (!conditions.empty()) return gate.exit_code();
+  if (fail_on.is_asked()) return gate.exit_code();
   return has_failure(diagnosis.experiment) ? kExitPartial : 0;
 }
 
@@ -383,9 +359,13 @@ void add_doctor(CLI::App& app, Invocation& invocation) {
       "Write what was recorded for a viewer: speedscope=FILE, pprof=FILE, collapsed=FILE; may be repeated", "FORMAT=FILE");
   command.add_option("--json", options.json, "Write everything as JSON; - for standard output", "FILE");
   command.add_option("--html", options.html, "Write one self-contained page", "FILE");
-  command.add_option("--from", options.from, "Apply --fail-if and --summary to a report that --json wrote; nothing is run",
+  command.add_option("--from", options.from, "Apply --fail-on and --summary to a report that --json wrote; nothing is run",
                      "FILE");
-  options.gate.add_to(command, "allocator > 10%");
+  command.add_option(
+      "--fail-on", options.fail_on,
+      "Exit with 1 if the verdict is one of these causes (allocator: all that blame it), with 3 if it is undecided",
+      "CAUSES");
+  add_summary(command, options.summary);
   add_doctor_attach(command, invocation);
   add_doctor_compare(command, invocation);
   command.footer(

@@ -22,8 +22,7 @@ constexpr double kCompareBudget_s = 60;
 
 struct CompareOptions {
   std::vector<std::string> reports;
-  std::optional<std::string> before, after, budget, repeat, json;
-  GateOptions gate;
+  std::optional<std::string> before, after, budget, repeat, json, worse_than, summary;
 };
 
 std::vector<std::string> command_words(const std::string& option, const std::string& text) {
@@ -63,15 +62,14 @@ ComparisonReport comparison_of(const CompareOptions& options) {
 
 int run_compare(const CompareOptions& options) {
   open_standard_files();
-  options.gate.check();
-  const auto conditions = conditions_of("--fail-if", options.gate.fail_if, comparison_words());
+  if (options.summary) check_writable(*options.summary);
+  const double worse_by = options.worse_than ? parse_percentage("--worse-than", *options.worse_than) : 0;
   check_report(options.json);
-  if (options.json && options.gate.summary)
-    check_different({{"--json", *options.json}, {"--summary", *options.gate.summary}});
+  if (options.json && options.summary) check_different({{"--json", *options.json}, {"--summary", *options.summary}});
   const ComparisonReport comparison = comparison_of(options);
-  const Gate gate = judge(conditions, doctor::facts_of(comparison));
+  const Gate gate = options.worse_than ? doctor::worse_than(comparison, *options.worse_than, worse_by) : Gate{};
   const std::string text = doctor::text_of(comparison) + doctor::text_of(gate);
-  if (options.gate.summary) write_file(*options.gate.summary, doctor::markdown_of(comparison, gate));
+  if (options.summary) write_file(*options.summary, doctor::markdown_of(comparison, gate));
   write_report(options.json, cli::text_of(doctor::json_of(comparison)), text, text);
   return comparison.signal != 0 ? 128 + comparison.signal : gate.exit_code();
 }
@@ -89,7 +87,10 @@ void add_doctor_compare(Command& doctor, Invocation& invocation) {
   command.add_option("--budget", options.budget, "Time limit for all runs together [60s]", "TIME");
   command.add_option("--repeat", options.repeat, "Run both so many times, however long it takes", "N");
   command.add_option("--json", options.json, "Write everything as JSON; - for standard output", "FILE");
-  options.gate.add_to(command, "time > 1.05");
+  command.add_option("--worse-than", options.worse_than,
+                     "Exit with 1 if it takes longer than before by more than this: 10%; with 3 if that cannot be told",
+                     "PERCENT");
+  add_summary(command, options.summary);
   command.footer("docs/doctor-ci.md explains the figures and the exit codes.");
   command.on_use([&invocation] { invocation.exit_code = run_compare(options); });
 }

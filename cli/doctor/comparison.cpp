@@ -29,12 +29,6 @@ namespace {
 using namespace freehold::doctor;
 using nlohmann::ordered_json;
 
-constexpr Word kWords[] = {
-    {"time", WordKind::kRatio},        {"time_alone", WordKind::kRatio}, {"cpu", WordKind::kRatio},
-    {"memory", WordKind::kRatio},      {"faults", WordKind::kRatio},     {"waits", WordKind::kRatio},
-    {"allocations", WordKind::kRatio},
-};
-
 enum class Unit : std::uint8_t { kSeconds, kBytes, kCount, kShare };
 
 Unit unit_of(Figure figure) {
@@ -264,8 +258,7 @@ NamedSide side_of(const ordered_json& report, std::string name) {
     measured.all = trials_in(report, verdict.at("all"));
     measured.alone = trials_in(report, verdict.at("alone"));
     side.headline = verdict.at("headline").get<std::string>();
-    if (const Facts facts = doctor::facts_of(report); facts.figures.contains("lost"))
-      measured.lost = facts.figures.at("lost");
+    measured.lost = lost_in(report);
     if (const ordered_json& recording = report.at("recording"); !recording.is_null()) {
       const double share = recording.at("cpu_share").get<double>();
       const double error = freehold::doctor::kNineOfTen * recording.at("cpu_share_error").get<double>();
@@ -278,14 +271,13 @@ NamedSide side_of(const ordered_json& report, std::string name) {
   return side;
 }
 
-std::span<const Word> comparison_words() noexcept { return kWords; }
-
-Facts facts_of(const ComparisonReport& report) {
-  Facts facts;
-  for (const Change& change : report.comparison.changes) {
-    if (change.ratio) facts.figures[std::string(name_of(change.figure))] = *change.ratio;
-  }
-  return facts;
+Gate worse_than(const ComparisonReport& report, const std::string& asked, double share) {
+  const Estimate& ratio = *report.comparison.changes.front().ratio;
+  return {.asked = "--worse-than " + asked,
+          .fails = ratio.low > 1 + share     ? Answer::kYes
+                   : ratio.high <= 1 + share ? Answer::kNo
+                                             : Answer::kUndecided,
+          .because = fmt::format("it takes {} what it took", times_text(ratio))};
 }
 
 std::string text_of(const ComparisonReport& report) {

@@ -3,7 +3,6 @@
 // freehold/doctor/analysis/comparison.hpp's; the trials come from reports' files or are run here.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -34,9 +33,8 @@ inline constexpr const char* kComparisonSchema = "freehold-doctor-comparison/1";
 // Pre: of read_report().
 [[nodiscard]] NamedSide side_of(const nlohmann::ordered_json& report, std::string name);
 
-// What --fail-if may name of a comparison, and its figures.
-[[nodiscard]] std::span<const Word> comparison_words() noexcept;
-[[nodiscard]] Facts facts_of(const ComparisonReport& report);
+// Whether it takes surely longer than before, by more than `share` of that. `asked`: the option's text.
+[[nodiscard]] Gate worse_than(const ComparisonReport& report, const std::string& asked, double share);
 
 [[nodiscard]] std::string text_of(const ComparisonReport& report);
 [[nodiscard]] std::string markdown_of(const ComparisonReport& report, const Gate& gate);

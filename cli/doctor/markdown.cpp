@@ -2,7 +2,6 @@
 #include "cli/doctor/gate.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -130,16 +129,12 @@ std::string markdown_code(std::string_view text) {
 }
 
 std::string markdown_of(const Gate& gate) {
-  if (gate.conditions.empty()) return {};
-  std::string out = "| fail if | | |\n|---|---|---|\n";
-  for (const auto& [condition, judgement] : gate.conditions) {
-    const char* const answer = judgement.answer == Answer::kYes  ? "❌ fails"
-                               : judgement.answer == Answer::kNo ? "✅ holds"
-                                                                 : "❔ undecided";
-    out += fmt::format("| {} | {} | {} |\n", markdown_code(condition), answer,
-                       markdown_text(fmt::format("{}", fmt::join(judgement.because, "; "))));
-  }
-  return out + '\n';
+  if (gate.asked.empty()) return {};
+  const char* const answer = gate.fails == Answer::kYes  ? "❌ fails"
+                             : gate.fails == Answer::kNo ? "✅ passes"
+                                                         : "❔ undecided";
+  return fmt::format("| gate | | |\n|---|---|---|\n| {} | {} | {} |\n\n", markdown_code(gate.asked), answer,
+                     markdown_text(gate.because));
 }
 
 std::string markdown_of(const ordered_json& report, const Gate& gate) { return Page(report).text(gate); }

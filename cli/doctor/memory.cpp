@@ -9,7 +9,6 @@
 #include <filesystem>
 
 #include "cli/doctor/examine.hpp"
-#include "cli/doctor/gate.hpp"
 #include "cli/doctor/results_json.hpp"
 #include "cli/doctor/variants.hpp"
 #include "cli/support/arguments.hpp"
@@ -173,13 +172,6 @@ ordered_json record_json(const MemoryRecord& record) {
 }
 
 }  // namespace
-
-std::vector<std::string> memory_treatments(const std::optional<std::string>& allocators) {
-  std::vector<std::string> names, ignored;
-  for (const MemoryVariant& variant : allocators ? wished(*allocators) : all_variants(ignored))
-    names.push_back(memory_treatment_name(variant.how.name));
-  return names;
-}
 
 MemoryDiagnosis examine_memory(const MemoryRequest& request, Interrupts& interrupts, Progress& progress) {
   const std::string program = printable(request.settings.command.front());

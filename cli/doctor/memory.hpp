@@ -37,9 +37,6 @@ struct MemoryDiagnosis {
   std::vector<std::string> notes;   // sentences: what could not be done, and why
 };
 
-// The names of all that would be tried, as --allocators has them. Throws Failure for a name that is not known.
-[[nodiscard]] std::vector<std::string> memory_treatments(const std::optional<std::string>& allocators);
-
 // Throws Failure if the program cannot be examined.
 [[nodiscard]] MemoryDiagnosis examine_memory(const MemoryRequest& request, Interrupts& interrupts, Progress& progress);
 

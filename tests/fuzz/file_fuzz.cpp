@@ -176,8 +176,7 @@ void read_trace(const fs::path& file) {
 }
 void read_report(const fs::path& file) {
   const nlohmann::ordered_json report = cli::doctor::read_report(file.string());
-  (void)cli::doctor::treatments_of(report);
-  (void)cli::doctor::facts_of(report);
+  (void)cli::doctor::lost_in(report);
   (void)cli::doctor::compare(cli::doctor::side_of(report, "before"), cli::doctor::side_of(report, "after"));
 }
 void read_perf_map(const fs::path& file) {

@@ -23,7 +23,7 @@ struct Side {
 };
 
 enum class Figure : std::uint8_t { kTime, kTimeAlone, kCpu, kMemory, kFaults, kWaits, kAllocations, kInMalloc, kLost };
-[[nodiscard]] std::string_view name_of(Figure figure) noexcept;  // "time_alone", as in conditions and in JSON
+[[nodiscard]] std::string_view name_of(Figure figure) noexcept;  // "time_alone", as in JSON
 
 struct Change {
   Figure figure = Figure::kTime;
