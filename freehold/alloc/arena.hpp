@@ -85,6 +85,12 @@ class Arena {
     budget_.slots_taken(bytes);
     return bytes < 0 && purge_.is_worth_a_step();
   }
+  // Memory is short: what is wholly free is unmapped, as far as a mapping of `bytes` needs it. False: it would not help.
+  [[nodiscard]] bool unmap_for(std::size_t bytes, std::uint64_t now) noexcept {
+    if (!growth_.would_fit(bytes, growth_.memory_bytes())) return false;
+    source_.reclaim_all(now);
+    return growth_.unmap_for(bytes);
+  }
   // In a fork's child, whose only thread holds none.
   void reset_locks() noexcept {
     growth_.lock().reset();

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
-// How the arena grows: new chunks, and the tables for their spans.
+// How the arena grows: new chunks, and the tables for their spans; and how it shrinks where the process has to be smaller:
+// wholly free chunks are unmapped, and are the first to come back for spans of their kind.
 //
 // Extents of chunks are set aside for a kind. A kind's first chunk is mapped in steps, the others at once. A foreign mapping
 // where a chunk would lie stays there: the next chunk serves.
 //
 //   Invariants: a chunk below chunks_end_ belongs to one extent; of a kind's first chunk the spans [0, open) are mapped, of its
-//               other chunks below `next` all. Tables are mapped for every span that exists.
+//               other chunks below `next` all, but those that are marked as unmapped. Tables are mapped for every span that exists.
 //
 // lock_ serialises all of it; threads that wait for it take what another thread's growth has left. Errors: no spans, and
 // errno, when address space, memory or the page source is exhausted; nothing is lost then.
@@ -13,6 +14,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <iterator>
+#include <utility>
 
 #include "freehold/alloc/arena_huge.hpp"
 #include "freehold/alloc/arena_space.hpp"
@@ -64,9 +66,28 @@ class ArenaGrowth {
   [[nodiscard]] bool chunks_are_dear() const noexcept { return chunks_are_dear_.load(std::memory_order_relaxed); }
   // True if the span is one that was mapped. Call at rest.
   [[nodiscard]] bool is_open(SpanIndex i) const noexcept {
-    return std::none_of(std::begin(extents_), std::end(extents_), [i](const Extent& extent) {
-      return i / Units::kChunkSpans == extent.first && i % Units::kChunkSpans >= extent.open;
-    });
+    return chunks_.chunk(i / Units::kChunkSpans).unmapped == 0 &&
+           std::none_of(std::begin(extents_), std::end(extents_), [i](const Extent& extent) {
+             return i / Units::kChunkSpans == extent.first && i % Units::kChunkSpans >= extent.open;
+           });
+  }
+  // Whether the system would map `bytes`, were `unmapped` bytes of ours not there.
+  [[nodiscard]] bool would_fit(std::size_t bytes, std::size_t unmapped) noexcept {
+    if (bytes <= unmapped) return true;
+    void* const rest = pages_->map(bytes - unmapped);
+    return rest != nullptr && pages_->unmap(rest, bytes - unmapped);
+  }
+  // Unmaps wholly free chunks in favour of `bytes` that the caller maps, and no more of them. False: it would not help.
+  [[nodiscard]] bool unmap_for(std::size_t bytes) noexcept {
+    const sync::Guard guard(lock_);
+    const auto chunks = static_cast<std::uint32_t>(range_.count() / Units::kChunkSpans);
+    std::size_t free = 0, unmapped = 0;
+    for (std::uint32_t c = 0; c < chunks; ++c)  // relaxed: a glance
+      if (chunks_.chunk(c).free.load(std::memory_order_relaxed) == Chunks::kAll) free += Units::kChunkBytes;
+    if (free == 0 || !would_fit(bytes, free)) return false;
+    for (std::uint32_t c = chunks; c-- > 0 && unmapped < bytes;)
+      if (unmap_chunk(c)) unmapped += Units::kChunkBytes;
+    return unmapped != 0;
   }
   [[nodiscard]] std::uint64_t memory_bytes() noexcept {
     const sync::Guard guard(lock_);
@@ -80,6 +101,7 @@ class ArenaGrowth {
   [[nodiscard]] const auto& lock() const noexcept { return lock_; }
 
  private:
+  static constexpr std::uint32_t kLast = ~std::uint32_t{0};
   static constexpr std::size_t kManyChunks = 64;  // of fewer that the process may map, each is dear
   // A kind's first chunk is mapped in steps: memory that no block has had is no access to a small program.
   static constexpr unsigned kFirstSpans = Units::kChunkSpans >= 64 ? Units::kChunkSpans / 16 : Units::kChunkSpans;
@@ -90,8 +112,40 @@ class ArenaGrowth {
     std::uint32_t next = 0, end = 0, chunks = 0;
     std::uint32_t first = Chunks::kNoChunk;  // the kind's first chunk, of which `open` spans are mapped
     unsigned open = 0, most = Units::kChunkSpans;
+    std::uint32_t unmapped = kLast;  // plus one, of the chunks that were unmapped; `Chunk::unmapped` has the next of each
   };
 
+  [[nodiscard]] bool unmap_chunk(std::uint32_t c) noexcept {
+    const SpanIndex first = c * Units::kChunkSpans;
+    const TakenSpans t = chunks_.take_exactly(first, Units::kChunkSpans);
+    if (t.first == kNoSpan) return false;
+    if (!space_.unmap_memory(first * Units::kSpanBytes, Units::kChunkBytes)) {
+      chunks_.give_untouched(t, Units::kChunkSpans);
+      return false;
+    }
+    (void)spans_.report(-static_cast<std::int64_t>(t.dirty), 0);
+    huge_.forget(c);
+    auto& chunk = chunks_.chunk(c);
+    chunk.dirty.store(0, std::memory_order_relaxed);  // relaxed, both: the spans are ours
+    chunk.unmapped =
+        std::exchange(extents_[static_cast<unsigned>(chunk.kind.load(std::memory_order_relaxed))].unmapped, c + 1);
+    return true;
+  }
+  // A chunk of the kind comes back. False: there is none, or the system refuses.
+  [[nodiscard]] bool map_again(ChunkKind kind, Searcher by) noexcept {
+    for (std::uint32_t& next = extents_[static_cast<unsigned>(kind)].unmapped; next != kLast;) {
+      const std::uint32_t c = next - 1;
+      auto& chunk = chunks_.chunk(c);
+      const bool mapped = map_spans(c, 0, Units::kChunkSpans, kind);
+      if (!mapped && errno != EEXIST) return false;
+      next = std::exchange(chunk.unmapped, mapped ? 0 : kLast);  // something else has come there, and stays
+      if (!mapped) continue;
+      chunk.user.store(by.as_user(), std::memory_order_relaxed);  // relaxed: a hint
+      chunks_.give(c * Units::kChunkSpans, Units::kChunkSpans, false, 0);
+      return true;
+    }
+    return false;
+  }
   // The chunk that `kind` gets next; kNoChunk: the address space is used up. Extents grow with their kind; at the end of the
   // address space one kind takes what is set aside for the other.
   [[nodiscard]] std::uint32_t next_chunk(ChunkKind kind) noexcept {
@@ -139,6 +193,7 @@ class ArenaGrowth {
   }
   // New memory for n spans, in a chunk that the CPU may work in.
   [[nodiscard]] bool grow(ChunkKind kind, unsigned n, Searcher by) noexcept {
+    if (map_again(kind, by)) return true;
     Extent& extent = extents_[static_cast<unsigned>(kind)];
     const bool is_first = extent.first == Chunks::kNoChunk;
     // Relaxed: a hint.

@@ -66,6 +66,11 @@ class HugeParts {
     chunks_.chunk(chunk).huge.fetch_or(static_cast<std::uint8_t>(parts), std::memory_order_relaxed);
     wanted_.fetch_add(std::popcount(parts), std::memory_order_relaxed);
   }
+  // The chunk asks for none any more.
+  void forget(std::uint32_t chunk) noexcept {
+    const auto parts = chunks_.chunk(chunk).huge.exchange(0, std::memory_order_relaxed);  // relaxed: hints
+    wanted_.fetch_sub(std::popcount(parts), std::memory_order_relaxed);
+  }
   // The caller took a clean span: if all of its huge page is clean and free, that is as good as new. The first of a chunk
   // that was new to a small program stays small.
   void ask_for_huge_page(const TakenSpans& t) noexcept {
@@ -133,10 +138,7 @@ class HugeParts {
   void forbid_huge_pages(ChunkKind kind) noexcept {
     const auto count = static_cast<std::uint32_t>(range_.count() / Units::kChunkSpans);
     for (std::uint32_t c = 0, end; c < count; c = end + 1) {
-      for (end = c; end < count && chunks_.chunk(end).kind.load(std::memory_order_relaxed) == kind; ++end) {
-        const auto parts = chunks_.chunk(end).huge.exchange(0, std::memory_order_relaxed);  // relaxed: hints
-        wanted_.fetch_sub(std::popcount(parts), std::memory_order_relaxed);
-      }
+      for (end = c; end < count && chunks_.chunk(end).kind.load(std::memory_order_relaxed) == kind; ++end) forget(end);
       if (end > c)
         pages_->advise_huge(reinterpret_cast<void*>(range_.address(c * Units::kChunkSpans)), (end - c) * Units::kChunkBytes,
                             false);

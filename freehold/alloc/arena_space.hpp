@@ -80,6 +80,13 @@ class ArenaSpace {
     return true;
   }
 
+  // The reverse. False: the system cannot, and it stays.
+  [[nodiscard]] bool unmap_memory(std::size_t offset, std::size_t bytes) noexcept {
+    if (!pages_->unmap(memory_ + offset, bytes)) return false;
+    mapped_memory_ -= bytes;
+    return true;
+  }
+
   [[nodiscard]] std::size_t memory_bytes() const noexcept { return mapped_memory_; }
   [[nodiscard]] std::size_t table_bytes() const noexcept {
     std::size_t sum = 0;

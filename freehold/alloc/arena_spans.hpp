@@ -71,6 +71,11 @@ class SpanSource {
     }
     return reclaimed != 0;
   }
+  // Memory is short: wholly free spans of every class become free spans.
+  void reclaim_all(std::uint64_t now) noexcept {
+    for (SpanIndex i = slots_.reclaim_empty_span(true); i != kNoSpan; i = slots_.reclaim_empty_span(true))
+      spans_.give_spans(i, 1, now);
+  }
   void regret_fresh(const TakenSpans& t, unsigned n, std::uint64_t now) noexcept {
     if (Budget<A, Config>::is_soon(t.purged_at, now))
       budget_.regret(static_cast<std::int64_t>((n - t.dirty) * Units::kSpanBytes), now);
@@ -118,9 +123,7 @@ class SpanSource {
   [[nodiscard]] TakenSpans take_anywhere(ChunkKind kind, unsigned n, unsigned alignment, Searcher by,
                                          std::uint64_t now) noexcept {
     for (const bool reclaimed : {false, true}) {
-      if (reclaimed)
-        for (SpanIndex i = slots_.reclaim_empty_span(true); i != kNoSpan; i = slots_.reclaim_empty_span(true))
-          spans_.give_spans(i, 1, now);
+      if (reclaimed) reclaim_all(now);
       for (const ChunkKind k : {kind, other_kind(kind)}) {
         const TakenSpans t =
             chunks_.take(k, n, alignment, by, spans_.shard_of(by).cursor(k), true, static_cast<std::uint32_t>(now));

@@ -57,6 +57,7 @@ struct alignas(base::kCacheLine) Chunk {
   typename A::template atomic<bool> has_records{false};  // spans of it had a size class since their records were purged
   typename A::template atomic<std::uint8_t> huge{0};     // one bit for each part that huge pages are asked for under
   typename A::template atomic<std::uint8_t> stripe{0};   // of the trees, where it stays
+  std::uint32_t unmapped{0};  // not 0: its memory is not there, nor is a span free (arena_growth.hpp)
 };
 static_assert(sizeof(Chunk<sync::NativeAtomics>) == base::kCacheLine);
 

@@ -41,8 +41,7 @@ class LargeBlocks {
         fits && (bytes <= Config::kMostRunBytes || alignment > Config::kPageBytes || direct_.has_most_small());
     if (is_run)
       if (void* const block = allocate_as_run(cache, bytes, alignment, zero, room); block != nullptr) return block;
-    void* block = allocate_direct(cache, bytes, alignment, zero);
-    if (block == nullptr && kept_.give_cached_runs(cache)) block = allocate_direct(cache, bytes, alignment, zero);
+    void* const block = allocate_direct(cache, bytes, alignment, zero);
     // No address space is left for a mapping: the arena may have some that it used before.
     return block == nullptr && fits && !is_run ? allocate_as_run(cache, bytes, alignment, zero, 0) : block;
   }
@@ -64,9 +63,11 @@ class LargeBlocks {
     const SpanIndex i = blocks_.run_at(address);
     if (i == kNoSpan) {
       const std::size_t old = direct_.bytes_of(block);
-      if (want <= old || arena_.purge().limit() == 0) return direct_.resize(block, want);
+      const auto grow = [&] { return map_large(cache, want - old, [&] { return direct_.resize(block, want); }); };
+      if (want <= old) return direct_.resize(block, want);
+      if (arena_.purge().limit() == 0) return grow();
       const sync::Guard guard(admission_);
-      return admit(cache, want - old) ? direct_.resize(block, want) : nullptr;
+      return admit(cache, want - old) ? grow() : nullptr;
     }
     const std::size_t old = std::size_t{arena_.runs().run_pages(i)} * Config::kPageBytes;
     if (bytes <= ArenaType::kChunkBytes && kept_.resize_run(cache, i, static_cast<std::uint32_t>(want / Config::kPageBytes)))
@@ -96,10 +97,21 @@ class LargeBlocks {
   }
   [[nodiscard]] void* allocate_direct(Cache* cache, std::size_t bytes, std::size_t alignment, bool& zero) noexcept {
     const std::size_t want = base::align_up(std::max<std::size_t>(bytes, 1), Config::kPageBytes);  // bytes <= PTRDIFF_MAX
-    const std::uint64_t now = Clock::now();
-    if (arena_.purge().limit() == 0) return direct_.allocate(want, alignment, zero, now);
+    const std::size_t extra = alignment > Config::kPageBytes ? alignment : 0;
+    const auto map = [&] {
+      return map_large(cache, want + extra, [&] { return direct_.allocate(want, alignment, zero, Clock::now()); });
+    };
+    if (arena_.purge().limit() == 0) return map();
     const sync::Guard guard(admission_);
-    return admit(cache, want) ? direct_.allocate(want, alignment, zero, now) : nullptr;
+    return admit(cache, want) ? map() : nullptr;
+  }
+  // What `map` maps of the system's `bytes`, in place of free memory of the arena if need be.
+  template <class Map>
+  [[nodiscard]] void* map_large(Cache* cache, std::size_t bytes, Map map) noexcept {
+    void* const block = map();
+    if (block != nullptr) return block;
+    (void)kept_.give_cached_runs(cache);
+    return arena_.unmap_for(bytes, Clock::now()) ? map() : nullptr;
   }
   // True if the limit allows for `bytes` more, if need be after all that is kept has gone back.
   [[nodiscard]] bool admit(Cache* cache, std::size_t bytes) noexcept {

@@ -200,6 +200,28 @@ void run_against_run(sim::Execution& run) {
   });
 }
 
+// A chunk becomes wholly free while a mapping is refused: it is unmapped, or taken before, and comes again when it is
+// needed.
+template <class Traits, bool kTrim>
+void unmap_against_run(sim::Execution& run) {
+  ArenaWorld<Traits> world;
+  SpanIndex first = world.allocate_run(2, 0);
+  const SpanIndex rest = world.allocate_run(kChunk, 6);
+  run.spawn([&] {
+    world.free_run(first, 2, 0);
+    first = world.allocate_run(2, 0);
+  });
+  run.spawn([&] { (void)world.unmap_a_chunk(); });
+  if (kTrim) run.spawn([&] { world.trim(); });
+  run.check([&] {
+    SIM_CHECK(kTrim || first != kNoSpan);
+    world.free_run(first, 2, 0);
+    world.free_run(rest, kChunk, 6);
+    SIM_CHECK(world.unmap_a_chunk());
+    world.check_at_rest({}, {});
+  });
+}
+
 // All memory is in use. One thread frees a run while another looks for one: whether it finds it or not, the trees must lead
 // to what is free in the end.
 template <class Traits>
@@ -293,6 +315,8 @@ sim::Scenarios scenarios() {
           {within("free/search", 4, 2), free_run_against_search<Traits>},
           {within("resize/run", 4, 2), resize_against_run<Traits>},
           {within("run/run", 4, 2), run_against_run<Traits, false>},
+          {within("unmap/run", 4, 2), unmap_against_run<Traits, false>},
+          {within("unmap/run/trim", 2, 1), unmap_against_run<Traits, true>},
           {within("drain/claim", 6, 2), drain_against_claim<Traits, false>},
           {within("refill/claim", 6, 2), refill_against_claim<Traits, false>},
           {within("drain/drain", 6, 2), drain_against_drain<Traits, false>},

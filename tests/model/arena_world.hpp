@@ -72,6 +72,8 @@ class ArenaWorld {
     (void)arena_.purge().trim(kNow);
     trims_[sim::thread_index()] = false;
   }
+  // Another mapping is refused, which is as large as a chunk.
+  bool unmap_a_chunk() { return arena_.unmap_for(std::size_t{kChunk} << Layout::kSpanShift, kNow); }
   void tick(std::uint64_t now) { arena_.purge().tick(now); }
 
   SpanIndex allocate_run(SpanIndex length, unsigned thread) {

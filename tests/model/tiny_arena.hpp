@@ -107,13 +107,19 @@ struct TinyPages {
     SIM_CHECK(bytes <= sizeof storage);
     return attempt == 0 ? storage : nullptr;
   }
-  bool map_at(void*, std::size_t) { return true; }
+  bool map_at(void* address, std::size_t bytes) {
+    if (memory != 0 && is_memory(address) && stamps[page_of(address)].load() == kUnmapped)
+      stamp(address, bytes, kUnmapped, 0);
+    return true;
+  }
   bool guard_at(void*, std::size_t) { return true; }
   void* map(std::size_t) { return chunk; }  // of records
-  bool unmap(void*, std::size_t) { return true; }
+  bool unmap(void* address, std::size_t bytes) {
+    if (is_memory(address)) stamp(address, bytes, 0, kUnmapped);
+    return true;
+  }
   bool purge(void* address, std::size_t bytes) {
-    if (reinterpret_cast<std::uintptr_t>(address) < memory) return true;  // records, which are zero already
-    write(page_of(address), static_cast<unsigned>(bytes / kPage), 0, 0);
+    if (is_memory(address)) stamp(address, bytes, 0, 0);
     return true;
   }
   void* remap(void*, std::size_t, std::size_t) { return nullptr; }
@@ -125,6 +131,12 @@ struct TinyPages {
   bool is_locked(void*) { return false; }
   std::size_t address_limit() { return SIZE_MAX; }
 
+  static constexpr unsigned kUnmapped = ~0U;  // a stamp
+  // Not tables, which are zero already, and stay.
+  [[nodiscard]] bool is_memory(const void* address) const { return reinterpret_cast<std::uintptr_t>(address) >= memory; }
+  void stamp(const void* address, std::size_t bytes, unsigned expected, unsigned next) {
+    write(page_of(address), static_cast<unsigned>(bytes / kPage), expected, next);
+  }
   // Changes the stamps of `count` pages, which must all be `expected`.
   void write(unsigned first, unsigned count, unsigned expected, unsigned next) {
     for (unsigned p = first; p < first + count; ++p) {

@@ -43,6 +43,15 @@ INSTANTIATE_TEST_SUITE_P(Of, Limits,
 
 TEST(Limits, SetWhileRunning_AreObeyed) { expect_passes("limits_set_later"); }
 
+// What is free counts under a limit until it is unmapped.
+TEST(Limits, LargeBlockAfterSmallOnes_Fits) {  // with glibc, too
+  for (const Limit& limit : {Limit{"", RLIMIT_DATA, 32 * kMiB}, Limit{"", RLIMIT_AS, 40 * kMiB}}) {
+    Command command = scenario({"limits_large_after_small", "20"});
+    command.limits = {{limit.resource, limit.bytes}};
+    expect_passes(command);
+  }
+}
+
 TEST(Limits, LimitBytesAndLargeBlocksAtOnce_NoMoreThanFit) {
   Command command = scenario({"limits_large_blocks_at_once"});
   command.environment.emplace_back("FREEHOLD_LIMIT_BYTES", "1073741824");

@@ -64,6 +64,29 @@ SCENARIO(limits_exhaust_and_recover) {
   Churn(1, 100, 16 * kKiB).run(20'000);
 }
 
+// limits_large_after_small: what small blocks have left serves a large one, whose limit counts it still; and small ones
+// again.
+SCENARIO(limits_large_after_small) {
+  constexpr std::size_t kLarge = 9 * kMiB;
+  Table<char*> small(number(arguments, 0) * kMiB / 160);
+  for (int round = 0; round < 3; ++round) {
+    for (std::size_t i = 0; i < small.size(); ++i) {
+      small[i] = static_cast<char*>(CApi::allocate(16 + i % 288));
+      require(small[i] != nullptr, "small blocks do not fit");
+      std::memset(small[i], static_cast<int>(i), 16 + i % 288);
+    }
+    for (std::size_t i = 0; i < small.size(); ++i) {
+      require(small[i][15] == static_cast<char>(i), "a small block has changed");
+      CApi::deallocate(small[i]);
+    }
+    auto* const large = static_cast<char*>(CApi::allocate_zeroed(kLarge));
+    require(large != nullptr, "a large block where small ones were is refused");
+    require(std::all_of(large, large + kLarge, [](char c) { return c == 0; }), "a zeroed block is not zero");
+    std::memset(large, 1, kLarge);
+    CApi::deallocate(large);
+  }
+}
+
 // Starts n threads that wait, with no malloc of their own before; `before` runs, then all of them run `work`.
 template <class Before, class Work>
 void in_waiting_threads(std::size_t n, Before&& before, Work& work) {

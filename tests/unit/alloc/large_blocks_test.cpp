@@ -10,6 +10,7 @@ namespace {
 
 using test::expect_whole;
 using test::FakePages;
+using test::kChunk;
 using test::kSpan;
 using test::small_settings;
 using test::SmallConfig;
@@ -112,6 +113,50 @@ TEST(LargeBlocks, Resize_RoomBehindTheBlock_IsUsedAndGoesBack) {
     thread.leave();
     expect_whole(machine);
   }
+}
+
+// A limit counts free memory until it is unmapped: chunks go as far as they are needed, and are the first to come again.
+TEST(LargeBlocks, MappingRefusedBesideFreeChunks_TheyGoAndComeAgain) {
+  constexpr std::size_t kSmall = 1000, kLarge = 5 * kChunk + 1;
+  Machine machine;
+  test::Thread thread(machine);
+  std::vector<Stamped> small;
+  const auto fill = [&] {
+    for (unsigned i = 0; i < 8 * kChunk / 1024; ++i) small.emplace_back(thread.allocate(kSmall), kSmall, i);
+  };
+  const auto empty = [&] {
+    (void)machine->relief().trim();  // no mapping is kept
+    for (const Stamped& s : small) ASSERT_TRUE(s.intact());
+    for (const Stamped& s : small) thread.free(s.memory);
+    small.clear();
+    EXPECT_TRUE(machine->check_accounts());
+  };
+  fill();
+  const std::size_t full = machine.stats().committed_bytes;
+  for (int round = 0; round < 3; ++round) {
+    empty();
+    machine.pages.fail(1, 1, FakePages::kMap);
+    void* const large = thread.allocate(kLarge);
+    ASSERT_NE(large, nullptr);
+    EXPECT_EQ(machine.stats().committed_bytes, full - 6 * kChunk) << round;
+    EXPECT_TRUE(machine->check_invariants());
+    EXPECT_TRUE(machine->check_accounts());
+    machine.pages.heal();
+    thread.free(large);
+    fill();
+    EXPECT_EQ(machine.stats().committed_bytes, full);
+  }
+  empty();
+  machine.pages.fail_from_now_on();
+  EXPECT_EQ(thread.allocate(kLarge), nullptr);
+  EXPECT_EQ(machine.stats().committed_bytes, full) << "what cannot be unmapped stays";
+  machine.pages.heal();
+  machine.pages.fail_from_now_on(FakePages::kMap);
+  EXPECT_EQ(thread.allocate(20 * kChunk), nullptr);
+  EXPECT_EQ(machine.stats().committed_bytes, full) << "nothing goes where it would not help";
+  machine.pages.heal();
+  thread.leave();
+  expect_whole(machine);
 }
 
 }  // namespace
