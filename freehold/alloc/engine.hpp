@@ -54,6 +54,8 @@ void set_memory_callback(const MemoryCallback& callback) noexcept;
 // used. No thread that gives memory back is started any more, mappings get no names, and at the exit nothing is looked at.
 // Any thread. Cost: two system calls, once.
 void confine() noexcept;
+// The calling thread is about to call vfork. Its child, which uses the thread's storage, may allocate.
+void before_vfork() noexcept;
 // Fills `out` with a snapshot; figures of running threads may be some operations old. Cost: one pass over all spans.
 void stats(Stats& out) noexcept;
 

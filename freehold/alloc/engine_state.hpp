@@ -192,6 +192,7 @@ struct ForkState {
   std::uint16_t inside = 0;  // how often it is inside the gate: more than once if a signal's handler came amid a slow path
   std::uint16_t forks = 0;   // forks that it has under way, for which it closed the gate
   std::uint16_t all_forks = 0;
+  bool has_vforked = false;  // and may be the child since
 };
 extern constinit thread_local ForkState t_fork;
 

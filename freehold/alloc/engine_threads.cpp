@@ -153,9 +153,17 @@ void look_for_dead_threads() noexcept {
 
 // ---- a thread begins --------------------------------------------------------------------------------------------------
 
+// Whether this may be a child of vfork: for it the kernel restarts no sequence, and what rseq says is its parent's. It gets
+// a cache as in plain mode, and its parent, whose storage that is in, goes on with it.
+[[nodiscard]] bool may_be_child_of_vfork() noexcept {
+  if (!t_fork.has_vforked) return false;
+  if (os::is_confined() || os::kernel::getpid() != g_process) return true;
+  return t_fork.has_vforked = false;
+}
+
 // Whether a thread that begins now shares the caches of the CPUs: it was asked for, or there are very many threads.
 [[nodiscard]] bool wants_cpu_mode() noexcept {
-  if (g_options.cache == CacheMode::kThread || !os::rseq_available()) return false;
+  if (g_options.cache == CacheMode::kThread || !os::rseq_available() || may_be_child_of_vfork()) return false;
   return g_options.cache == CacheMode::kCpu || g_core.registry().threads() >= NativeConfig::kManyThreads * g_cpus.cpus;
 }
 
@@ -198,6 +206,7 @@ NativeCache* own_cache_slow() noexcept {
   look_for_dead_threads();
   NativeCache* const cache = attach();
   if (cache == nullptr) return nullptr;
+  if (is_counted_as_sharing()) g_sharing_threads.fetch_sub(1, std::memory_order_relaxed);
   t_cache = cache;  // before register_thread_exit, which may allocate
   finish_start();
   if (register_thread_exit(cache)) return cache;
@@ -314,3 +323,14 @@ void end_purger_at_exit() noexcept {
 }
 
 }  // namespace freehold::alloc::engine
+
+namespace freehold::alloc {
+
+using namespace engine;
+
+void before_vfork() noexcept {
+  t_fork.has_vforked = true;
+  if (t_cache == &g_modes.cpu) t_cache = &g_modes.no_cache;
+}
+
+}  // namespace freehold::alloc

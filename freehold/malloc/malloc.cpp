@@ -151,6 +151,17 @@ FREEHOLD_EXPORT long syscall(long number, ...) FREEHOLD_LIBC_NOEXCEPT {
   return freehold::os::system_call(number, of[0], of[1], of[2], of[3], of[4], of[5]);
 }
 
+// libc's, to which this jumps: the child comes back to the caller first, and the parent needs the same return address then.
+[[gnu::visibility("hidden"), gnu::used]] void freehold_before_vfork(void) { alloc::before_vfork(); }
+#if defined(__GLIBC__) && defined(__x86_64__)
+asm(".pushsection .text; .globl vfork; .type vfork, @function; vfork: .cfi_startproc; endbr64;"
+    "subq $8, %rsp; .cfi_adjust_cfa_offset 8; call freehold_before_vfork; addq $8, %rsp; .cfi_adjust_cfa_offset -8;"
+    "jmp __vfork@PLT; .cfi_endproc; .size vfork, . - vfork; .popsection");
+#elif defined(__GLIBC__) && defined(__aarch64__)  // where no cache is a CPU's
+asm(".pushsection .text; .globl vfork; .type vfork, %function; vfork: .cfi_startproc; hint #34; b __vfork; .cfi_endproc;"
+    ".size vfork, . - vfork; .popsection");
+#endif
+
 FREEHOLD_EXPORT size_t freehold_trim(void) { return alloc::trim(); }
 
 FREEHOLD_EXPORT size_t freehold_idle(void) { return alloc::idle(); }

@@ -26,6 +26,13 @@ TEST(Fork, SixtyGenerations_MemoryDoesNotAddUp) {
 }
 TEST(Fork, HandlersOfTheProgram_MayAllocate) { expect_passes("fork_handlers_allocate"); }
 TEST(Fork, SpawnAndVforkUnderLoad_Work) { expect_passes("spawn_under_load"); }
+TEST(Fork, ChildrenOfVforkAllocate_NoBlockHasTwoOwners) {
+  for (const char* const caches : {"cpu", "thread"}) {
+    Command command = scenario({"vfork_allocates"});
+    command.environment.emplace_back("FREEHOLD_CACHE", caches);
+    expect_passes(command);
+  }
+}
 
 TEST(Fork, HandlersRegisteredBeforeTheFirstMalloc_MayAllocate) {
   expect_passes(under(Malloc::kFreehold, {FREEHOLD_PLAIN_C, "atfork"}));

@@ -194,6 +194,49 @@ SCENARIO(spawn_under_load) {
   });
 }
 
+// vfork_allocates: children of vfork that do more than POSIX lets them, beside threads of the same caches.
+void use_small_blocks(unsigned rounds) {
+  for (std::uintptr_t* blocks[64]; rounds != 0; --rounds) {
+    for (auto*& block : blocks) {
+      block = static_cast<std::uintptr_t*>(CApi::allocate(48));
+      require(block != nullptr, "no block");
+      *block = reinterpret_cast<std::uintptr_t>(&block);
+    }
+    for (auto*& block : blocks) {
+      require(*block == reinterpret_cast<std::uintptr_t>(&block), "a block has two owners");
+      CApi::deallocate(block);
+    }
+  }
+}
+[[gnu::noinline]] void vfork_and_allocate() {
+  const pid_t child = ::vfork();
+  if (child == 0) {
+    use_small_blocks(500);
+    ::_exit(0);
+  }
+  await(child);
+}
+SCENARIO(vfork_allocates) {
+  Background others;
+  others.add(3, [] { use_small_blocks(1); });
+  in_threads(2, [](unsigned) {
+    for (int i = 0; i < 100; ++i) {
+      vfork_and_allocate();
+      use_small_blocks(1);
+    }
+  });
+  // Its threads go on with the caches that they had.
+  freehold_stats_t before, after;
+  auto* const stats = reinterpret_cast<decltype(&freehold_stats)>(::dlsym(RTLD_DEFAULT, "freehold_stats"));
+  if (stats == nullptr) return;
+  vfork_and_allocate();
+  use_small_blocks(1);
+  stats(&before, sizeof before);
+  use_small_blocks(100);
+  stats(&after, sizeof after);
+  require(after.late_frees == before.late_frees && after.threads == before.threads, "a thread has lost its caches");
+}
+
 void allocate_all_sizes() {
   for (std::size_t n = 16; n < 400 * kKiB; n += n / 4 + 16) {
     void* blocks[40];
