@@ -4,6 +4,8 @@
 // Threads: any, at any time between the first instruction of the process and the last, in atexit handlers and in
 // thread-local destructors too. Not async-signal-safe.
 #pragma once
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdint>
 
@@ -56,6 +58,9 @@ void set_memory_callback(const MemoryCallback& callback) noexcept;
 void confine() noexcept;
 // The calling thread is about to call vfork. Its child, which uses the thread's storage, may allocate.
 void before_vfork() noexcept;
+// The program is about to send this thread a signal. If it is the one that gives memory back, which answers none, it ends
+// first. Any thread. Cost: two loads; waits for a step of that thread.
+void before_signal(pid_t thread, long signal) noexcept;
 // Fills `out` with a snapshot; figures of running threads may be some operations old. Cost: one pass over all spans.
 void stats(Stats& out) noexcept;
 

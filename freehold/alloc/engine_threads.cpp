@@ -2,6 +2,7 @@
 // Threads' caches, from a thread's first call that needs one to the thread's end, and the purger thread, which exists while
 // the program has threads of its own.
 #include <pthread.h>
+#include <signal.h>
 
 #include <algorithm>
 
@@ -331,6 +332,14 @@ using namespace engine;
 void before_vfork() noexcept {
   t_fork.has_vforked = true;
   if (t_cache == &g_modes.cpu) t_cache = &g_modes.no_cache;
+}
+
+void before_signal(pid_t thread, long signal) noexcept {
+  if (!g_purger.may_be(thread) || signal <= 0 || signal == SIGKILL || signal == SIGSTOP || os::is_confined()) return;
+  const MakesOtherCalls calls;
+  if (os::is_confined() || os::kernel::getpid() != g_process) return;
+  g_core.arena().budget().set_purged_in_time(false);
+  g_purger.end_before_signal(thread);
 }
 
 }  // namespace freehold::alloc

@@ -76,6 +76,7 @@ bool PurgerThread::start(Begin begin, Step step, std::uint64_t round_ms) noexcep
   begin_ = begin;
   step_ = step;
   round_ms_ = round_ms;
+  id_.store(0, std::memory_order_relaxed);
   other_calls_.begin();  // the thread ends them
   const bool created = create();
   if (!created) {
@@ -88,6 +89,7 @@ bool PurgerThread::start(Begin begin, Step step, std::uint64_t round_ms) noexcep
 
 void* PurgerThread::main(void* self) noexcept {
   auto& purger = *static_cast<PurgerThread*>(self);
+  purger.id_.store(os::kernel::gettid(), std::memory_order_relaxed);
   purger.state_.wait_for_start();
   purger.begin_();
   const char here = 0;
@@ -110,6 +112,16 @@ bool PurgerThread::end() noexcept {
     join();
     not_before_.store(os::coarse_milliseconds() + round_ms_, std::memory_order_relaxed);
   });
+}
+
+// A thread that was joined is known to the system for some time.
+void PurgerThread::end_before_signal(pid_t thread) noexcept {
+  constexpr std::uint64_t kNapNs = 100'000;
+  const std::atomic<std::uint32_t> nothing{0};
+  const base::KeepErrno keep;
+  (void)end();
+  while (id_.load(std::memory_order_relaxed) == thread && os::kernel::tgkill(os::kernel::getpid(), thread, 0) == 0)
+    sync::NativeAtomics::wait_shared(nothing, 0U, kNapNs);
 }
 
 }  // namespace freehold::alloc

@@ -14,6 +14,7 @@
 // Any thread. Cost of wake when there is nothing to do: a load.
 #pragma once
 #include <pthread.h>
+#include <sys/types.h>
 
 #include <atomic>
 #include <cstdint>
@@ -48,6 +49,13 @@ class PurgerThread {
   void wake() noexcept { state_.wake(); }
   // Makes it end, between two steps, and waits until it is gone. Returns whether there was one.
   bool end() noexcept;
+  // Whether the system knows it by this id, or it has begun just now.
+  [[nodiscard]] bool may_be(pid_t thread) const noexcept {
+    const pid_t own = id_.load(std::memory_order_relaxed);  // relaxed: a number
+    return exists() && (own == thread || own == 0);
+  }
+  // The same as end(); if it was this thread, until the system does not know it any more.
+  void end_before_signal(pid_t thread) noexcept;
   // Also of the thread itself, until it makes the calls of malloc and free alone.
   [[nodiscard]] OtherCalls<sync::NativeAtomics>& other_calls() noexcept { return other_calls_; }
   // In a fork's child, which has no such thread.
@@ -56,6 +64,7 @@ class PurgerThread {
     other_calls_.forget();
     stack_ = nullptr;  // stays mapped: libc may have it on a list
     not_before_.store(0, std::memory_order_relaxed);
+    id_.store(0, std::memory_order_relaxed);
   }
 
  private:
@@ -68,6 +77,7 @@ class PurgerThread {
   PurgerState<sync::NativeAtomics> state_;
   OtherCalls<sync::NativeAtomics> other_calls_;
   std::atomic<std::uint64_t> not_before_{0};  // milliseconds: it ended, or the system refused a thread
+  std::atomic<pid_t> id_{0};                  // 0: not known yet
   Begin begin_ = nullptr;
   Step step_ = nullptr;
   std::uint64_t round_ms_ = 0;

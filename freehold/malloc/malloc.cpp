@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <malloc.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -148,7 +149,16 @@ FREEHOLD_EXPORT long syscall(long number, ...) FREEHOLD_LIBC_NOEXCEPT {
   for (long& argument : of) argument = va_arg(list, long);
   va_end(list);
   if (freehold::os::announces_filter(number, of[0])) alloc::confine();
+  if (const int at = freehold::os::kernel::signalled_argument(number); at >= 0)
+    alloc::before_signal(static_cast<pid_t>(of[at]), of[at + 1]);
   return freehold::os::system_call(number, of[0], of[1], of[2], of[3], of[4], of[5]);
+}
+
+// libc's, with the same effect. A program that stops all threads which /proc lists waits until each has answered: it is told
+// that Freehold's own is not there, and soon that is true.
+FREEHOLD_EXPORT int tgkill(pid_t process, pid_t thread, int signal) FREEHOLD_LIBC_NOEXCEPT {
+  alloc::before_signal(thread, signal);
+  return freehold::os::kernel::tgkill(process, thread, signal);
 }
 
 // libc's, to which this jumps: the child comes back to the caller first, and the parent needs the same return address then.

@@ -140,6 +140,9 @@ inline int unlink(const char* path) noexcept { return static_cast<int>(system_ca
 
 inline pid_t getpid() noexcept { return static_cast<pid_t>(system_call(SYS_getpid)); }
 inline pid_t gettid() noexcept { return static_cast<pid_t>(system_call(SYS_gettid)); }
+inline int tgkill(pid_t process, pid_t thread, int signal) noexcept {
+  return static_cast<int>(system_call(SYS_tgkill, process, thread, signal));
+}
 inline int getrlimit(int resource, rlimit* limit) noexcept {
   return static_cast<int>(system_call(SYS_prlimit64, 0, resource, nullptr, limit));
 }
@@ -147,6 +150,10 @@ inline int prctl(int operation, unsigned long a, unsigned long b = 0, unsigned l
   return static_cast<int>(system_call(SYS_prctl, operation, a, b, c, d));
 }
 
+// Which argument of a call of this number is the thread that gets a signal, which is the next argument; -1: none is.
+[[nodiscard]] constexpr int signalled_argument(long number) noexcept {
+  return number == SYS_tkill ? 0 : number == SYS_tgkill || number == SYS_rt_tgsigqueueinfo ? 1 : -1;
+}
 // Sets of signals as the kernel has them: signal n is bit n - 1.
 using SignalSet = std::uint64_t;
 [[nodiscard]] constexpr SignalSet signal_bit(int signal) noexcept { return SignalSet{1} << (signal - 1); }
@@ -176,10 +183,10 @@ inline int sigtimedwait(const SignalSet& set, const timespec& time) noexcept {
 [[noreturn]] inline void abort() noexcept {
   const SignalSet aborting = signal_bit(SIGABRT);
   sigprocmask(SIG_UNBLOCK, &aborting, nullptr);
-  (void)system_call(SYS_tgkill, getpid(), gettid(), SIGABRT);
+  (void)tgkill(getpid(), gettid(), SIGABRT);
   constexpr std::uint64_t kByDefault[4] = {};  // the kernel's struct sigaction
   (void)system_call(SYS_rt_sigaction, SIGABRT, &kByDefault[0], nullptr, sizeof aborting);
-  (void)system_call(SYS_tgkill, getpid(), gettid(), SIGABRT);
+  (void)tgkill(getpid(), gettid(), SIGABRT);
   __builtin_trap();
 }
 

@@ -51,6 +51,22 @@ TEST(Threads, MainReturnsBeforeThem_NoCrash) {
 
 TEST(Threads, SignalsAllTheTime_DisturbNothing) { expect_passes("threads_interrupted_by_signals"); }
 
+Command stopped_by_signals(const char* background_thread) {
+  Command command = scenario({"threads_stopped_by_signals"});
+  command.environment = {{"LD_PRELOAD", FREEHOLD_LIBRARY},
+                         {"FREEHOLD_BACKGROUND_THREAD", background_thread},
+                         {"FREEHOLD_PURGE_DELAY_MS", "10"}};
+  return command;
+}
+TEST(Threads, StoppedBySignalsOfLibc_AllAnswerOrHaveEnded) {
+  EXPECT_GE(figure_of(stopped_by_signals("auto"), "helpers"), 3);
+}
+TEST(Threads, StoppedByTheSystemsCall_AllAnswerWithoutTheHelper) {  // the way out that docs/tuning.md names
+  Command command = stopped_by_signals("off");
+  command.argv.emplace_back("raw");
+  EXPECT_EQ(figure_of(command, "helpers"), 0);
+}
+
 TEST(Threads, RandomTracesFreeingEachOthersBlocks_LoseNothing) { expect_passes("threads_random_traces"); }
 
 TEST(Threads, ProgramTookAllKeys_TheyHaveCachesAndGiveThemBack) {

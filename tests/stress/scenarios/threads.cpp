@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <algorithm>
@@ -13,6 +14,10 @@
 
 #include <array>
 #include <chrono>
+#include <filesystem>
+#include <fstream>
+
+#include "freehold/os/system_call.hpp"
 #include "tests/stress/scenarios/scenario.hpp"
 
 namespace freehold::test {
@@ -247,6 +252,59 @@ SCENARIO(threads_interrupted_by_signals) {
   pest.join();
   for (std::thread& t : workers) t.join();
   require(signals > 500, "few signals came: " + std::to_string(signals));
+}
+
+// threads_stopped_by_signals [raw]: as a garbage collector may, a thread stops all that /proc lists, each by a signal, and
+// waits until all have answered. `raw`: by the system's call, past libc. The figure: Freehold's own threads among them.
+std::atomic<int> g_stopped{0};
+std::atomic<unsigned> g_collections{0};
+void stop_until_collected(int) {
+  const unsigned now = g_collections;
+  ++g_stopped;
+  while (g_collections == now) ::usleep(100);
+  --g_stopped;
+}
+void await_stopped(int count) {
+  for (int i = 0; g_stopped != count; ++i) {
+    require(i < 50'000, "a thread does not answer");
+    ::usleep(100);
+  }
+}
+SCENARIO(threads_stopped_by_signals) {
+  struct sigaction action{};
+  action.sa_handler = stop_until_collected;
+  action.sa_flags = SA_RESTART;
+  require(::sigaction(SIGUSR1, &action, nullptr) == 0, "sigaction");
+  Load load(2);
+  const std::vector<char> much(16 * kMiB, 1);
+  int helpers = 0;
+  for (int round = 0; round < 30; ++round) {
+    ::usleep(50'000);
+    std::vector<pid_t> threads;
+    for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+      std::string name;
+      std::ifstream(task.path() / "comm") >> name;
+      helpers += name == "freehold-purge" ? 1 : 0;
+      threads.push_back(std::stoi(task.path().filename()));
+    }
+    int asked = 0;
+    for (const pid_t thread : threads) {
+      if (thread == ::gettid()) continue;
+      long sent = 0;
+      if (!arguments.empty())
+        sent = os::system_call(SYS_tgkill, ::getpid(), thread, SIGUSR1);
+      else if (round % 2 == 0)
+        sent = ::tgkill(::getpid(), thread, SIGUSR1);
+      else
+        sent = ::syscall(SYS_tgkill, ::getpid(), thread, SIGUSR1);
+      require(sent == 0 || errno == ESRCH, "tgkill");
+      asked += sent == 0 ? 1 : 0;
+    }
+    await_stopped(asked);
+    ++g_collections;
+    await_stopped(0);
+  }
+  figure("helpers", helpers);
 }
 
 SCENARIO(threads_random_traces) {
