@@ -71,7 +71,7 @@ class ArenaGrowth {
              return i / Units::kChunkSpans == extent.first && i % Units::kChunkSpans >= extent.open;
            });
   }
-  // Whether the system would map `bytes`, were `unmapped` bytes of ours not there.
+  // True if the system would map `bytes`, were `unmapped` bytes of ours not there.
   [[nodiscard]] bool would_fit(std::size_t bytes, std::size_t unmapped) noexcept {
     if (bytes <= unmapped) return true;
     void* const rest = pages_->map(bytes - unmapped);
@@ -131,7 +131,7 @@ class ArenaGrowth {
         std::exchange(extents_[static_cast<unsigned>(chunk.kind.load(std::memory_order_relaxed))].unmapped, c + 1);
     return true;
   }
-  // A chunk of the kind comes back. False: there is none, or the system refuses.
+  // A chunk of the kind comes back. False: none was unmapped, or the system refuses.
   [[nodiscard]] bool map_again(ChunkKind kind, Searcher by) noexcept {
     for (std::uint32_t& next = extents_[static_cast<unsigned>(kind)].unmapped; next != kLast;) {
       const std::uint32_t c = next - 1;

@@ -154,7 +154,7 @@ void look_for_dead_threads() noexcept {
 
 // ---- a thread begins --------------------------------------------------------------------------------------------------
 
-// Whether this may be a child of vfork: for it the kernel restarts no sequence, and what rseq says is its parent's. It gets
+// True if this may be a child of vfork: for it the kernel restarts no sequence, and what rseq says is its parent's. It gets
 // a cache as in plain mode, and its parent, whose storage that is in, goes on with it.
 [[nodiscard]] bool may_be_child_of_vfork() noexcept {
   if (!t_fork.has_vforked) return false;

@@ -49,7 +49,7 @@ class PurgerThread {
   void wake() noexcept { state_.wake(); }
   // Makes it end, between two steps, and waits until it is gone. Returns whether there was one.
   bool end() noexcept;
-  // Whether the system knows it by this id, or it has begun just now.
+  // True if the system knows it by this id, or it has begun just now.
   [[nodiscard]] bool may_be(pid_t thread) const noexcept {
     const pid_t own = id_.load(std::memory_order_relaxed);  // relaxed: a number
     return exists() && (own == thread || own == 0);
