@@ -5,7 +5,7 @@
 // Also "patricide FILE" (kills the supervisor unless the file is there, which it makes). Also "open" (descriptors),
 // "openexec" (those of a program that it runs), "fork" (a child of it returns from the component, too, and first), "leave
 // FILE" (a child lives on, its number in the file), "leavehang FILE" (and so does the task). Also "wild SEED N" (writes N
-// times into the table's words), "header" (and over its first 64 bytes), "again" (makes running tasks ready), "over" (writes
+// times into the table's words), "again" (makes running tasks ready), "over" (writes
 // a page beyond its output), "input FD" (what it reads there), "say TEXT" (on standard error, and exits with 3). Also
 // "refuse N FILE" (returns N and adds a byte to the file, unless that has two; then an echo). Also "note X FILE" (adds X to
 // the file), "read FILE", "write FILE", "run FILE" and "socket" (the errno of that). Also "last TEXT" (all of its output is
@@ -162,10 +162,6 @@ extern "C" int freehold_run(const void* input, std::size_t input_bytes, void* ou
     return static_cast<int>(number);
   }
   if (verb == "wild") write_wildly(rest.c_str());
-  if (verb == "header") {
-    std::size_t count = 0;
-    std::memset(table_words(count), 0x5a, 64);
-  }
   if (verb == "again") {
     std::size_t count = 0;
     std::uint64_t* const words = table_words(count);

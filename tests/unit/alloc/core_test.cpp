@@ -12,7 +12,6 @@ using test::expect_whole;
 using test::FakeClock;
 using test::HeapErrors;
 using test::kSpan;
-using test::limited;
 using test::small_settings;
 using test::SmallConfig;
 using test::Stamped;
@@ -215,26 +214,6 @@ TEST(Core, Fork_AmidAThreadsLeaving_ChildLeavesItsCacheAlone) {
   EXPECT_TRUE(machine->check_invariants());
 }
 
-// ---- the limit --------------------------------------------------------------------------------------------------------
-
-TEST(Core, Limit_BlocksOfEveryKind_StayWithinItAndServeAgain) {
-  constexpr std::size_t kLimit = std::size_t{16} << 20;
-  Machine machine(limited(kLimit));
-  Thread thread(machine);
-  for (const std::size_t bytes : {std::size_t{64}, std::size_t{2000}, std::size_t{20'000}, 3 * kSpan, kLimit / 4}) {
-    std::vector<void*> blocks;
-    for (void* block = thread.allocate(bytes); block != nullptr; block = thread.allocate(bytes)) blocks.push_back(block);
-    EXPECT_LE(blocks.size() * bytes, kLimit);
-    EXPECT_GE(blocks.size() * bytes, kLimit * 3 / 4) << bytes;
-    const Stats s = machine.stats();
-    EXPECT_LE(s.small_span_bytes + s.run_bytes + s.direct_bytes + s.free_dirty_bytes, kLimit) << bytes;
-    for (void* block : blocks) thread.free(block);
-    machine->flush(*thread.cache());
-  }
-  thread.leave();
-  expect_whole(machine);
-}
-
 // ---- memory is out ----------------------------------------------------------------------------------------------------
 
 // The spans with free slots are in use by another thread, and fewer than a thread would share of its own accord.
@@ -312,26 +291,6 @@ TEST(Core, Stats_KnownState_AddsUp) {
   thread.leave();
   EXPECT_GT(machine.stats().classes[Classes::class_of(1024).index() - 1].drains, 10U) << "a thread's figures outlive it";
   expect_whole(machine);
-}
-
-// Memory comes back after a spike without anybody asking, while the program goes on with a little.
-TEST(Core, Spike_AfterTheDelay_GoesBackByItself) {
-  Machine machine(small_settings(std::size_t{64} << 20));
-  Thread thread(machine);
-  std::vector<void*> blocks;
-  for (int i = 0; i < 100'000; ++i) blocks.push_back(thread.allocate(200));
-  const std::size_t peak = machine.stats().small_span_bytes;
-  for (void* block : blocks) thread.free(block);
-  for (int i = 0; i < 300; ++i) {
-    FakeClock::pass(20);
-    blocks.assign(200, nullptr);
-    for (void*& block : blocks) block = thread.allocate(64);
-    for (void* block : blocks) thread.free(block);
-  }
-  const Stats s = machine.stats();
-  EXPECT_LT(s.small_span_bytes + s.free_dirty_bytes, peak / 10);
-  EXPECT_GT(s.purged_bytes, peak * 8 / 10);
-  EXPECT_TRUE(machine->check_invariants());
 }
 
 // Threads with caches of their own and one without, blocks that wander, grow and move, sizes of every kind, of which a

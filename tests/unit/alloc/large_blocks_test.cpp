@@ -41,54 +41,6 @@ TEST(LargeBlocks, AboveTheLargestRun_MappedUntilThereAreMany) {
   EXPECT_TRUE(machine->check_invariants());
 }
 
-// Random sizes up and down, every way of growing, with and without a kernel that moves pages.
-TEST(LargeBlocks, Resize_RandomSizes_KeepsTheContentOrTheBlock) {
-  for (const bool can_move : {true, false}) {
-    Machine machine;
-    if (!can_move) machine.pages.fail_from_now_on(FakePages::kMoveOut);
-    std::mt19937 random(4);
-    std::vector<Stamped> blocks;
-    unsigned in_place = 0, moved = 0, refused = 0;
-    const auto fresh_block = [&](unsigned stamp) {
-      const std::size_t bytes = (1 + random() % 12) * kSpan;
-      bool zero = false;
-      return Stamped(machine->large().allocate_large(nullptr, bytes, 1, zero), bytes, stamp);
-    };
-    for (unsigned i = 0; i < 6; ++i) blocks.push_back(fresh_block(i + 1));
-    for (int step = 0; step < 1200; ++step) {
-      Stamped& b = blocks[random() % blocks.size()];
-      if (step % 8 == 0) {  // in the arena again
-        ASSERT_TRUE(b.intact());
-        machine->free_large(nullptr, b.memory);
-        b = fresh_block(b.stamp);
-      }
-      const std::size_t bytes = Classes::kMaxBytes + 1 + random() % (40 * kSpan);
-      void* const fresh = machine->large().resize_large(nullptr, b.memory, bytes);
-      if (fresh != nullptr) {
-        ++(fresh == b.memory ? in_place : moved);
-        b.memory = static_cast<unsigned char*>(fresh);
-        const std::size_t kept = std::min(b.bytes, bytes);
-        b.bytes = kept;
-        ASSERT_TRUE(b.intact()) << step;
-        ASSERT_GE(machine.usable(b.memory), bytes);
-        b.bytes = bytes;
-        b.write(kept);
-      } else {
-        ++refused;
-      }
-      ASSERT_TRUE(machine->check_invariants()) << step;
-      ASSERT_TRUE(machine->check_accounts()) << step;
-      if (step % 16 != 0) continue;
-      for (const Stamped& other : blocks) ASSERT_TRUE(other.intact()) << step;
-    }
-    EXPECT_GT(in_place, 100U);
-    EXPECT_GT(can_move && !test::emulated() ? moved : refused, 100U);
-    EXPECT_GT(machine.pages.calls(FakePages::kMoveOut), 50U);
-    for (const Stamped& b : blocks) machine->free_large(nullptr, b.memory);
-    expect_whole(machine);
-  }
-}
-
 TEST(LargeBlocks, Resize_RoomBehindTheBlock_IsUsedAndGoesBack) {
   for (const bool kept : {false, true}) {
     Machine machine;

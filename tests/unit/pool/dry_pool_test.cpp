@@ -95,30 +95,6 @@ TEST(DryPool, NoLongerFull_FewFences) {
   EXPECT_LE(CountedFences::fences - before, 4U);
 }
 
-// Threads that each want more than there is: a thread that has given back all that it had is refused only by others' use.
-TEST(DryPool, FourThreadsForEightSlots_EverySlotFoundNoneTwice) {
-  NativePool<Best> pool({.slots = 8, .slot_bytes = 64});
-  std::vector<std::thread> threads;
-  for (std::uint64_t t = 1; t <= 4; ++t) {
-    threads.emplace_back([&pool, t] {
-      for (int i = 0; i < 3'000; ++i) {
-        void* mine[4];
-        unsigned n = 0;
-        while (n < 4 && (mine[n] = pool.acquire()) != nullptr) *static_cast<std::uint64_t volatile*>(mine[n++]) = t;
-        while (n > 0) {
-          --n;
-          EXPECT_EQ(*static_cast<std::uint64_t volatile*>(mine[n]), t);
-          pool.release(mine[n]);
-        }
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  unsigned found = 0;
-  while (pool.acquire() != nullptr) ++found;
-  EXPECT_EQ(found, 8U);
-}
-
 // Two threads of a pool of eight slots, in lockstep: each asks for so many, one after the other, then both release theirs.
 struct OfTwoThreads {
   unsigned fences = 0;   // heavy ones

@@ -184,15 +184,6 @@ TEST(ObjectPool, MorePoolsThanPlaces_ThreadsAndPoolsEnd_NothingIsLost) {
   lives.join();
 }
 
-TEST(ObjectPool, OverAnyStrategy_Works) {
-  for_each_strategy([]<class S>() {
-    ObjectPool<std::uint64_t, NativePool<S>> pool(64);
-    const auto object = pool.make(42u);
-    ASSERT_NE(object, nullptr) << S::kName;
-    EXPECT_EQ(*object, 42u);
-  });
-}
-
 TEST(BestPool, SumsThatOverflow_BadAlloc) {
   constexpr std::size_t kMost = ~std::size_t{0};
   EXPECT_THROW(NativePool<Best> pool({.slots = std::size_t{1} << 20, .slot_bytes = std::size_t{1} << 50}), std::bad_alloc);

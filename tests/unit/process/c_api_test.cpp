@@ -301,25 +301,5 @@ TEST(ProcessCApiInstalled_Unit, LibraryOfAPrefix_FindsItsWorker) {
     fs::remove_all(prefix);
   }
 }
-TEST(ProcessCApiInstalled_Unit, NoWorkerProgram_ErrorAndLogSayWhy) {
-  Lines lines;
-  const Api api;
-  freehold_process_pool_options_t options{};
-  options.size = sizeof options;
-  options.component = FREEHOLD_TEST_COMPONENT;
-  options.worker_program = "/nowhere/program";
-  options.log_context = &lines;
-  options.log = Lines::note;
-  freehold_process_pool_t* const pool = api.freehold_process_pool_create(&options);
-  ASSERT_NE(pool, nullptr);
-  std::size_t bytes = 0;
-  EXPECT_EQ(api.freehold_process_pool_call(pool, "echo x", 6, nullptr, nullptr, 0, &bytes, nullptr),
-            FREEHOLD_PROCESS_NO_WORKER);
-  char error[200];
-  EXPECT_GT(api.freehold_process_pool_error(pool, error, sizeof error), 0u);
-  EXPECT_NE(std::string(error).find("/nowhere/program cannot be started: No such file"), std::string::npos) << error;
-  api.freehold_process_pool_destroy(pool);
-  EXPECT_NE(lines.text.find("cannot be started: No such file"), std::string::npos) << lines.text;
-}
 
 }  // namespace

@@ -34,28 +34,6 @@ namespace {
 
 using namespace process_test;
 
-TEST(ProcessPool_Unit, ComponentWritesOverTheHeader_PoolBeginsAnew) {
-  ProcessPool pool(options());
-  for (int i = 0; i < 3; ++i) {
-    const Result result = pool.call("header");  // it may be told before the damage is seen
-    EXPECT_TRUE(result.ok() || result.failure().kind == FailureKind::kCorrupt) << static_cast<int>(result.failure().kind);
-    EXPECT_TRUE(comes_true([&] { return pool.stats().workers.damaged == static_cast<unsigned>(i) + 1; }))
-        << text(pool.stats());
-    EXPECT_EQ(pool.call("echo x").text(), "x");
-  }
-}
-TEST(ProcessPool_Unit, ComponentWritesWildly_FiguresArePossible) {
-  ProcessPoolOptions how = options();
-  how.log = [](const process::PoolEvent&) {};
-  ProcessPool pool(how);
-  std::uint64_t most = 0;
-  for (int seed = 1; seed <= 30; ++seed) {
-    (void)pool.call("wild " + std::to_string(seed) + " 300");
-    most = std::max(most, pool.stats().workers.retried);
-  }
-  EXPECT_TRUE(comes_true([&] { return pool.call("echo x").text() == "x"; })) << text(pool.stats());
-  EXPECT_LE(std::max(most, pool.stats().workers.retried), 1'000'000u);
-}
 // A length beyond the output, with or without a reason of the component's, was taken for damage of the whole table.
 TEST(ProcessPool_Unit, ComponentSaysMoreThanThereIsRoomFor_ItsTaskFailsAlone) {
   ProcessPoolOptions how = options();
@@ -94,19 +72,6 @@ TEST(ProcessPool_Unit, ComponentLeavesAChild_GoneWithTheWorker) {
   }
   EXPECT_TRUE(comes_true([&] { return is_gone(children[0]); }));
   std::filesystem::remove(file);
-}
-bool has_children() { return ::waitpid(-1, nullptr, WNOHANG) != -1; }
-TEST(ProcessPool_Unit, PoolEnds_NoProcessNoDescriptorLeft) {
-  const std::size_t before = open_descriptors();
-  {
-    ProcessPool pool(options());
-    Future drops = pool.submit("sleep 20");
-    ASSERT_TRUE(pool.call("echo x").ok());
-    drops.cancel();
-    EXPECT_GT(open_descriptors(), before);
-  }
-  EXPECT_EQ(open_descriptors(), before);
-  EXPECT_FALSE(has_children());
 }
 // Such a worker can be gone before it is watched: it was not killed by the pool, and its program is not broken.
 TEST(ProcessPool_Unit, ProgramIgnoresItsChildren_OneDiesBeforeItIsWatched) {

@@ -19,15 +19,6 @@ namespace {
 
 using namespace process_test;
 
-TEST(ProcessPool_Unit, TooMuchMemoryInATask_Killed) {
-  ProcessPoolOptions how = options();
-  how.max_attempts = 1;
-  how.kill_rss_bytes = 192u << 20;
-  ProcessPool pool(how);
-  ASSERT_TRUE(pool.call("echo small").ok());
-  EXPECT_EQ(pool.call("hold 240").failure(), (Failure{FailureKind::kMemory, 192}));
-  EXPECT_TRUE(pool.call("echo small").ok());
-}
 // Bytes of this process's table that exist.
 std::uint64_t table_bytes() {
   for (const auto& file : std::filesystem::directory_iterator("/proc/self/fd")) {
@@ -187,30 +178,6 @@ TEST(ProcessPool_Unit, OutOfMemoryByCgroup_FailsWithMemory) {
     EXPECT_TRUE(comes_true([&] { return ended(pool, ExitReason::kMemory) == 1 && ended(pool, ExitReason::kSignal) == 1; }));
   }
   EXPECT_EQ(groups(), 0);
-}
-TEST(ProcessPool_Unit, TwoTasksOfOneGiB_InAndOutWhole) {
-  constexpr std::size_t kGiB = std::size_t{1} << 30;
-  std::ifstream memory("/proc/meminfo");
-  std::size_t available = 0;
-  for (std::string line; std::getline(memory, line);)
-    static_cast<void>(std::sscanf(line.c_str(), "MemAvailable: %zu", &available));
-  if (available < 8 * kGiB / 1024) GTEST_SKIP() << "only " << available / 1024 << " MiB of memory are available";
-  ProcessPoolOptions how = options();
-  how.max_workers = how.max_open_tasks = 1;
-  how.max_input_bytes = how.max_output_bytes = kGiB;
-  ProcessPool pool(how);
-  for (const char last : {'y', 'z'}) {  // the second task needs what the first one's result held
-    process::Draft draft = pool.draft();
-    std::memcpy(draft.room().data(), "last ", 5);
-    std::memset(draft.room().data() + 5, 'x', kGiB - 6);
-    draft.room()[kGiB - 1] = static_cast<std::byte>(last);
-    const Result result = draft.submit(kGiB).get();
-    ASSERT_TRUE(result.ok()) << text(result.failure());
-    ASSERT_EQ(result.bytes().size(), kGiB);
-    const std::byte* const bytes = result.bytes().data();
-    EXPECT_EQ(bytes[0], static_cast<std::byte>(last));
-    EXPECT_EQ(std::memcmp(bytes, bytes + 1, kGiB - 1), 0) << "not all bytes are the same";
-  }
 }
 
 }  // namespace

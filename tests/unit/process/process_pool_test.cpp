@@ -42,16 +42,6 @@ TEST(ProcessPool_Unit, NothingToDo_SupervisorSleeps) {
   }));
   EXPECT_EQ(pool.call("echo x").text(), "x");
 }
-TEST(ProcessPool_Unit, Idle_WorkersEnd_AndComeBack) {
-  ProcessPoolOptions how = options();
-  how.idle_timeout = 20ms;
-  ProcessPool pool(how);
-  for (unsigned i = 1; i <= 2; ++i) {
-    ASSERT_TRUE(pool.call("echo x").ok());
-    EXPECT_TRUE(comes_true([&] { return ended(pool, ExitReason::kIdle) >= i && pool.stats().workers.live == 0; }))
-        << text(pool.stats());
-  }
-}
 TEST(ProcessPool_Unit, MoreFuturesThanEntries_AllAreDelivered) {
   ProcessPoolOptions how = options();
   how.max_open_tasks = 16;

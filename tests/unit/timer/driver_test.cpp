@@ -65,20 +65,6 @@ TYPED_TEST(Drivers, Set_CallsAfterTheTimeInAnotherThread) {
   EXPECT_FALSE(driver.cancel(id));
 }
 
-TYPED_TEST(Drivers, SleepsLong_AnEarlierTimeWakesIt) {
-  Calls late, soon;
-  timer::Driver<TypeParam> driver;
-  const TimerId hour = driver.create(Calls::count, &late), now = driver.create(Calls::count, &soon);
-  driver.set_after(hour, 1h);
-  for (int i = 1; i <= 20; ++i) {
-    if (i % 2 == 0) std::this_thread::sleep_for(1ms);  // so that it sleeps
-    driver.set_after(now, 0ms);
-    ASSERT_TRUE(soon.wait_for(i)) << "a wake-up was missed";
-  }
-  EXPECT_TRUE(driver.cancel(hour));
-  EXPECT_EQ(late.count(), 0);
-}
-
 TYPED_TEST(Drivers, StopInACallback_TheThreadEnds) {
   struct Context {
     timer::Driver<TypeParam> driver;

@@ -160,20 +160,6 @@ class OwnedByDriver : public testing::Test {};
 using Drivers = testing::Types<Driver<>, Driver<timer::TimerQueue<timer::AnyThread>>>;
 TYPED_TEST_SUITE(OwnedByDriver, Drivers);
 
-// The function uses memory that goes when the timer has ended, while the driver's thread calls it all the time.
-TYPED_TEST(OwnedByDriver, EndWhileItFires_NoCallAfterwards) {
-  TypeParam timers;
-  for (int round = 0; round < 300; ++round) {
-    auto memory = std::make_unique<std::atomic<int>>(0);
-    {
-      OwnedTimer timer(timers, [&memory] { memory->fetch_add(1); });
-      timer.every(Clock::now(), 100us);
-      if (round % 3 == 0) std::this_thread::sleep_for(1ms);
-    }
-    memory.reset();
-  }
-}
-
 // The function sets its own timer again through the object, which another thread ends, by reset() or by another timer.
 TYPED_TEST(OwnedByDriver, EndWhileItSetsItself_NoCallAfterwards) {
   TypeParam timers;
