@@ -94,6 +94,38 @@ typedef void (*freehold_memory_callback)(size_t used_bytes, size_t limit_bytes, 
 /// Cost: none until the limit is near, and none at all where there is no limit.
 void freehold_on_memory_pressure(freehold_memory_callback callback, void* context);
 
+/// What the calling thread allocated and freed between freehold_count_begin() and freehold_count_end(). Later versions
+/// append members and move none. Bytes are those of malloc_usable_size().
+typedef struct freehold_count_t {
+  size_t size;               ///< bytes of this struct that the library filled; the rest of the caller's struct is zero
+  uint64_t allocations;      ///< calls that returned a block: malloc, calloc, new, ..., and each realloc of a block
+  uint64_t frees;            ///< calls that freed a block, and each realloc of a block
+  uint64_t allocated_bytes;  ///< of the blocks that were allocated
+  uint64_t freed_bytes;      ///< of the blocks that were freed, also those that are older or another thread's
+  uint64_t peak_bytes;       ///< the most by which allocated bytes exceeded freed ones
+} freehold_count_t;
+
+/// What the first allocation meets while a count lasts.
+enum freehold_on_allocation {
+  FREEHOLD_COUNT = 0,              ///< nothing: it is counted
+  FREEHOLD_REPORT = 1,             ///< one line and its call stack on standard error
+  FREEHOLD_ABORT_AFTER_REPORT = 2  ///< the same, then SIGABRT
+};
+
+/// Begins an exact count of what the calling thread allocates and frees; other threads are neither counted nor slower. A
+/// count may begin within another one, which counts its calls, too. A count ends with its thread.
+/// @param on_allocation  one of freehold_on_allocation
+/// @return 0, or -1 with errno ENOMEM, or EINVAL for another number.
+/// Cost: one allocation; until the end of the count about twice the instructions for each malloc and free of this thread,
+/// and for good some instructions more for each block above 32 KiB of the process that is not kept for reuse.
+int freehold_count_begin(int on_allocation);
+
+/// Ends the calling thread's newest count.
+/// @param out   the caller's struct
+/// @param size  sizeof(freehold_count_t) as the caller was compiled: as in freehold_stats()
+/// @return 0, or -1 with errno EINVAL: no count was begun, `out` is null or `size` is too small for its first member.
+int freehold_count_end(freehold_count_t* out, size_t size);
+
 /// Begins a sampled heap profile (docs/heap-profile.md), or goes on with one: which call stacks hold how many bytes. Blocks
 /// that exist already are not in it. FREEHOLD_PROFILE=bytes begins one at the start.
 /// @param distance  mean distance of samples in bytes; 0 for 512 KiB

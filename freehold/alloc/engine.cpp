@@ -139,6 +139,12 @@ template <class F>
   return result;
 }
 
+// A run that the thread keeps, or null.
+[[gnu::always_inline]] inline void* allocate_kept(std::size_t bytes) noexcept {
+  if (bytes - 1 >= NativeConfig::kMostRunBytes) return nullptr;
+  return with_kept_runs([=](auto& cache) { return g_core.kept().allocate_kept(cache, bytes); });
+}
+
 [[gnu::noinline]] void* allocate_above_classes(std::size_t bytes) noexcept {
   if (is_unusual()) [[unlikely]]
     return filled(allocate_unusual({bytes, 0, Family::kMalloc}, false), bytes);
@@ -152,10 +158,7 @@ template <class F>
 void* allocate_slow(std::size_t bytes) noexcept {
   if (bytes - 1 < Classes::kMaxBytes) [[likely]]
     return allocate_class(Classes::class_of(bytes), bytes, 1);
-  if (bytes - 1 < NativeConfig::kMostRunBytes)
-    if (void* const block = with_kept_runs([=](auto& cache) { return g_core.kept().allocate_kept(cache, bytes); });
-        block != nullptr)
-      return block;
+  if (void* const block = allocate_kept(bytes); block != nullptr) return block;
   return allocate_above_classes(bytes);
 }
 
@@ -163,7 +166,7 @@ namespace {
 
 // What is no slot.
 [[gnu::noinline]] void deallocate_large(void* block) noexcept {
-  if (is_unusual() && is_checked()) return deallocate_checked(block, Claim{});
+  if (is_unusual() && deallocate_unusual(block, Claim{})) return;
   if (check::is_guarded(block)) return check::free_guarded(block);
   const base::KeepErrno keep;
   if (const std::uint8_t byte = g_perturb.load(std::memory_order_relaxed); byte != 0)  // relaxed: as in filled()
@@ -236,27 +239,51 @@ void clear(void* block, std::size_t bytes) noexcept {
   std::memset(begin, 0, bytes);
 }
 
-void* allocate_zeroed(std::size_t bytes) noexcept {
-  if (bytes <= Classes::kMaxBytes) {
-    void* slot = allocate_inline(bytes);
-    return slot == nullptr ? nullptr : std::memset(slot, 0, bytes);
-  }
-  if (is_unusual()) return allocate_unusual({bytes, 0, Family::kMalloc}, true);
+namespace {
+
+[[nodiscard]] void* allocate_zeroed_run(std::size_t bytes) noexcept {
   bool zero = true;  // as it stays where another thread forks
   void* const block = allocate_run(bytes, 1, zero);
   if (block != nullptr && !zero) clear(block, base::align_up(bytes, NativeConfig::kPageBytes));
   return block;
 }
 
-void* allocate_aligned(std::size_t alignment, std::size_t bytes) noexcept {
-  if (alignment <= 16) return allocate_inline(bytes);
-  if (is_unusual()) return filled(allocate_unusual({bytes, alignment, Family::kMalloc}, false), bytes);
+[[nodiscard]] void* allocate_aligned_usual(std::size_t alignment, std::size_t bytes) noexcept {
   if (bytes == 0) bytes = 1;
   if (alignment <= Classes::kMaxBytes && bytes <= Classes::kMaxBytes)
     if (const SizeClass c = Classes::aligned_class_of(alignment, bytes); c.is_slot())
       return allocate_class(c, bytes, alignment);
   bool zero = false;
   return filled(allocate_run(std::max(bytes, Classes::kMaxBytes + 1), alignment, zero), bytes);
+}
+
+}  // namespace
+
+void* engine::allocate_usual(const check::Request& request, bool zeroed) noexcept {
+  if (request.alignment > kAlignment) return allocate_aligned_usual(request.alignment, request.bytes);
+  const std::size_t bytes = std::max<std::size_t>(request.bytes, 1);
+  if (bytes <= Classes::kMaxBytes) {
+    void* const slot = allocate_class(Classes::class_of(bytes), bytes, 1);
+    return slot == nullptr || !zeroed ? slot : std::memset(slot, 0, bytes);
+  }
+  if (zeroed) return allocate_zeroed_run(bytes);
+  if (void* const block = allocate_kept(bytes); block != nullptr) return block;
+  bool zero = false;
+  return filled(allocate_run(bytes, 1, zero), bytes);
+}
+
+void* allocate_zeroed(std::size_t bytes) noexcept {
+  if (bytes <= Classes::kMaxBytes) {
+    void* slot = allocate_inline(bytes);
+    return slot == nullptr ? nullptr : std::memset(slot, 0, bytes);
+  }
+  return is_unusual() ? allocate_unusual({bytes, 0, Family::kMalloc}, true) : allocate_zeroed_run(bytes);
+}
+
+void* allocate_aligned(std::size_t alignment, std::size_t bytes) noexcept {
+  if (alignment <= 16) return allocate_inline(bytes);
+  return is_unusual() ? filled(allocate_unusual({bytes, alignment, Family::kMalloc}, false), bytes)
+                      : allocate_aligned_usual(alignment, bytes);
 }
 
 std::size_t usable_size(const void* block) noexcept {
@@ -320,6 +347,8 @@ void copy_pages(char* to, const char* from, std::size_t bytes, bool to_is_zero) 
 
 void* reallocate(void* block, std::size_t bytes) noexcept {
   if (block == nullptr) return allocate_inline(bytes);
+  if (Detour* const detour = is_unusual() ? present_detour() : nullptr; detour != nullptr)
+    return reallocate_counted(*detour, block, bytes);
   const bool is_guarded = check::is_guarded(block);
   if (is_checked() && !is_guarded) return reallocate_checked(block, bytes);
   if (bytes == 0) bytes = 1;
@@ -351,6 +380,7 @@ void* reallocate(void* block, std::size_t bytes) noexcept {
 void set_perturbation(std::uint8_t byte) noexcept {
   g_perturb.store(byte, std::memory_order_relaxed);
   choose_slow_calls();
+  const Uncounted uncounted;
   follow_perturbation_mode();
 }
 
@@ -373,6 +403,7 @@ std::size_t trim_in_steps(NativeCache* cache) noexcept {
 }  // namespace
 
 std::size_t trim() noexcept {
+  const Uncounted uncounted;
   NativeCache* const cache = own_cache();
   if (g_start.load(std::memory_order_acquire) != Start::kReady) return 0;
   wait_for_forks();
@@ -398,7 +429,8 @@ std::size_t idle() noexcept {
 }
 
 bool is_worth_moving(const void* block) noexcept {
-  if (is_unusual()) return false;
+  if (g_start.load(std::memory_order_acquire) != Start::kReady || is_checked()) return false;
+  const Uncounted uncounted;
   NativeCache* const cache = own_cache();
   if (cache == nullptr) return false;
   const base::KeepErrno keep;

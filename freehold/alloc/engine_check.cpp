@@ -199,9 +199,18 @@ void look_at_last_guarded() noexcept {
 
 void* engine::allocate_unusual(const check::Request& request, bool zeroed) noexcept {
   if (g_start.load(std::memory_order_acquire) != Start::kReady && !start()) return out_of_memory();
-  if (is_checked()) return allocate_checked(request, zeroed);
-  if (zeroed) return allocate_zeroed(request.bytes);
-  return request.alignment == 0 ? allocate(request.bytes) : allocate_aligned(request.alignment, request.bytes);
+  if (Detour* const detour = present_detour(); detour != nullptr) return allocate_counted(*detour, request, zeroed);
+  return is_checked() ? allocate_checked(request, zeroed) : allocate_usual(request, zeroed);
+}
+
+bool engine::deallocate_unusual(void* block, const Claim& claim) noexcept {
+  if (Detour* const detour = present_detour(); detour != nullptr && block != nullptr)
+    free_counted(*detour, block, claim);
+  else if (is_checked())
+    deallocate_checked(block, claim);
+  else
+    return false;
+  return true;
 }
 
 void* allocate_as(Family family, std::size_t bytes, std::size_t alignment) noexcept {
@@ -210,7 +219,7 @@ void* allocate_as(Family family, std::size_t bytes, std::size_t alignment) noexc
 }
 
 void deallocate_as(void* block, const Claim& claim) noexcept {
-  if (is_checked()) return deallocate_checked(block, claim);
+  if (is_unusual() && deallocate_unusual(block, claim)) return;
   const SizeClass c = size_class_of(block);
   if (claim.bytes != Claim::kUnsaid) {
     const std::size_t usable = c.is_slot() ? g_core.arena().geometry(c).slot_bytes : usable_size(block);

@@ -40,6 +40,7 @@ void wait_for_forks() noexcept {
 
 // Work that yet another fork prevents is deferred again.
 void run_deferred() noexcept {
+  const Uncounted uncounted;  // most of it is other threads'
   for (NativeCache *cache = g_ended.take_all(), *next = nullptr; cache != nullptr; cache = next) {
     next = cache->next_ended;
     detach_cache(cache);

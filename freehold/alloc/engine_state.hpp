@@ -5,6 +5,7 @@
 //   engine_start.cpp    the first call: options, arena, exit handlers
 //   engine_threads.cpp  threads' caches from their first call to the threads' end, and the purger thread
 //   engine_check.cpp    checked mode: every call is looked at
+//   engine_count.cpp    exact counts of a thread: its calls come by before they are served
 //   engine_profile.cpp  observers of slow calls: the sampled heap profile and guarded blocks
 //   engine_limit.cpp    near the kernel's limit of memory: look, give back, warn, call the program
 //   engine_fork.cpp     fork: threads that are inside the engine, threads that wait, work that is deferred
@@ -71,6 +72,7 @@ void finish_start() noexcept;
 //   kPlain       refill and drain, and nothing else
 //   kObserved    once a profile was started or guards are on: looks at the call, which kPlain serves. engine_profile.cpp
 //   kCacheless   threads that have no cache, or may not keep the one that they have. engine_threads.cpp
+//   kCounted     threads that count their calls; what stands behind serves them. engine_count.cpp
 using Slow = NativeCache::Slow;
 [[nodiscard]] void* allocate_plain(NativeCache& cache, SizeClass c, std::size_t bytes, std::size_t alignment) noexcept;
 void free_plain(NativeCache& cache, SizeClass c, void* slot) noexcept;
@@ -78,9 +80,12 @@ void free_plain(NativeCache& cache, SizeClass c, void* slot) noexcept;
 void free_observed(NativeCache& cache, SizeClass c, void* slot) noexcept;
 [[nodiscard]] void* allocate_cacheless(NativeCache& mode, SizeClass c, std::size_t bytes, std::size_t alignment) noexcept;
 void free_cacheless(NativeCache& mode, SizeClass c, void* slot) noexcept;
+[[nodiscard]] void* allocate_counted(NativeCache& head, SizeClass c, std::size_t bytes, std::size_t alignment) noexcept;
+void free_counted(NativeCache& head, SizeClass c, void* slot) noexcept;
 inline constexpr Slow kPlain{allocate_plain, free_plain};
 inline constexpr Slow kObserved{allocate_observed, free_observed};
 inline constexpr Slow kCacheless{allocate_cacheless, free_cacheless};
+inline constexpr Slow kCounted{allocate_counted, free_counted};
 // After a change of what they depend on: all caches get theirs.
 void choose_slow_calls() noexcept;
 
@@ -100,11 +105,12 @@ extern constinit pthread_key_t g_key;
 constexpr std::uint64_t kFirstLook = 64;
 extern constinit std::atomic<std::uint64_t> g_look_at;  // caches, at the next look for dead threads
 
-// The calling thread's own cache; null if it has none now.
+// Past the thread's counts: its own cache, or null.
+[[nodiscard, gnu::noinline]] NativeCache* cache_behind(NativeCache* cache) noexcept;
+// The calling thread's own cache; null if it has none now. Modes and counts have no id.
 [[nodiscard]] inline NativeCache* present_cache() noexcept {
   NativeCache* const cache = t_cache;
-  const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(cache) - reinterpret_cast<std::uintptr_t>(&g_modes);
-  return offset < sizeof g_modes ? nullptr : cache;
+  return cache->id != 0 ? cache : cache_behind(cache);
 }
 
 // The calling thread's own cache; null if it has none and gets none. engine_threads.cpp
@@ -361,13 +367,20 @@ constexpr std::size_t kAlignment = 16;  // of every block
 
 // ---- checked mode (engine_check.cpp) ----------------------------------------------------------------------------------
 
-// Whether the engine has not started yet, or every call is to be looked at: asked by slow paths, which come by in either
-// case. Relaxed: a hint; those that act on it ask is_checked().
-enum class Mode : std::uint8_t { kNotYet, kUsual, kChecked };
+// Whether the engine has not started yet, every call is to be looked at, or a thread has begun a count: asked by slow paths,
+// which come by in each case. Relaxed: a hint; those that act on it ask is_checked() and present_detour().
+enum class Mode : std::uint8_t { kUsual, kCounted, kNotYet, kChecked };
 extern constinit std::atomic<Mode> g_mode;
 [[nodiscard]] inline bool is_unusual() noexcept { return g_mode.load(std::memory_order_relaxed) != Mode::kUsual; }
-// The first call of a process, or one that is checked.
+[[nodiscard]] inline bool is_not_yet_or_checked() noexcept {
+  return g_mode.load(std::memory_order_relaxed) >= Mode::kNotYet;
+}
+// The first call of a process, or one that is checked or counted.
 [[nodiscard, gnu::cold]] void* allocate_unusual(const check::Request& request, bool zeroed) noexcept;
+// The same, if the call is counted or checked; false: neither.
+[[nodiscard, gnu::cold]] bool deallocate_unusual(void* block, const Claim& claim) noexcept;
+// As every program allocates: nobody looks.
+[[nodiscard]] void* allocate_usual(const check::Request& request, bool zeroed) noexcept;
 void deallocate_checked(void* block, const Claim& claim) noexcept;
 [[nodiscard]] void* reallocate_checked(void* block, std::size_t bytes) noexcept;
 [[nodiscard]] std::size_t checked_usable_size(const void* block) noexcept;
@@ -375,6 +388,26 @@ void deallocate_checked(void* block, const Claim& claim) noexcept;
 [[nodiscard]] bool start_checks() noexcept;
 void finish_start_of_checks() noexcept;
 void checks_after_fork_in_child() noexcept;
+
+// ---- counts of a thread (engine_count.cpp) ----------------------------------------------------------------------------
+
+struct Detour;
+[[nodiscard]] Detour* present_detour() noexcept;  // of the calling thread's newest count; null: it does not count
+[[nodiscard]] void* allocate_counted(Detour& detour, const check::Request& request, bool zeroed) noexcept;
+void free_counted(Detour& detour, void* block, const Claim& claim) noexcept;
+[[nodiscard]] void* reallocate_counted(Detour& detour, void* block, std::size_t bytes) noexcept;
+// The thread's word leads past all counts while this lives.
+class Uncounted {
+ public:
+  Uncounted() noexcept;
+  ~Uncounted();
+  Uncounted(const Uncounted&) = delete;
+  Uncounted& operator=(const Uncounted&) = delete;
+
+ private:
+  NativeCache* head_;
+  Detour* last_ = nullptr;
+};
 
 }  // namespace engine
 }  // namespace freehold::alloc

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "freehold/alloc/count.hpp"
 #include "freehold/alloc/engine_state.hpp"
 #include "freehold/base/keep_errno.hpp"
 #include "freehold/os/libc.hpp"
@@ -95,6 +96,7 @@ void count_sharing_threads_alone() noexcept {
 // Runs after thread-local destructors, among the destructors of keys; waits for the last round, so that theirs still find
 // the cache. Later frees go straight to the bitmap.
 void thread_ends(void* cache_pointer) noexcept {
+  for (Counts counts; end_count(counts);) continue;
   auto* cache = static_cast<NativeCache*>(cache_pointer);
   if (cache == &g_modes.cpu) {  // it keeps nothing
     g_sharing_threads.fetch_sub(1, std::memory_order_relaxed);
@@ -116,6 +118,7 @@ namespace {
 // Runs among the destructors of thread-local objects, where the program has taken all keys: what theirs free later, and
 // those of keys, goes straight to the bitmap.
 void thread_ends_without_key(void* cache) noexcept {
+  for (Counts counts; end_count(counts);) continue;
   if (cache != t_cache) return;
   t_cache = &g_modes.late;
   detach_cache(static_cast<NativeCache*>(cache));
@@ -237,7 +240,8 @@ void change_perturbation_mode(bool perturbed) noexcept {
 }
 
 void* allocate_cacheless(NativeCache& /*mode*/, SizeClass c, std::size_t bytes, std::size_t alignment) noexcept {
-  if (is_unusual()) return filled(allocate_unusual({bytes, alignment > 1 ? alignment : 0, Family::kMalloc}, false), bytes);
+  if (is_not_yet_or_checked())
+    return filled(allocate_unusual({bytes, alignment > 1 ? alignment : 0, Family::kMalloc}, false), bytes);
   // It may be one that kCacheless was just chosen for, or was until now.
   if (NativeCache* const cache = own_cache(); cache != nullptr) return allocate_observed(*cache, c, bytes, alignment);
   if (is_sample_due(Classes::slot_bytes(c))) [[unlikely]]
@@ -256,7 +260,7 @@ void* allocate_cacheless(NativeCache& /*mode*/, SizeClass c, std::size_t bytes, 
 }
 
 void free_cacheless(NativeCache& /*mode*/, SizeClass c, void* slot) noexcept {
-  if (is_unusual() && is_checked()) return deallocate_checked(slot, Claim{});
+  if (is_not_yet_or_checked() && is_checked()) return deallocate_checked(slot, Claim{});
   const base::KeepErrno keep;
   if (const std::uint8_t byte = g_perturb.load(std::memory_order_relaxed); byte != 0)  // relaxed: as in filled()
     std::memset(slot, byte, Classes::slot_bytes(c));
