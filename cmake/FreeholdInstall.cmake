@@ -15,7 +15,7 @@ install(FILES ${PROJECT_BINARY_DIR}/freeholdConfig.cmake ${PROJECT_BINARY_DIR}/f
 # apart.
 file(GLOB FREEHOLD_PUBLIC_HEADERS CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/freehold freehold/*.h freehold/*.hpp)
 if(NOT TARGET freehold_malloc)
-  list(REMOVE_ITEM FREEHOLD_PUBLIC_HEADERS malloc.h)
+  list(REMOVE_ITEM FREEHOLD_PUBLIC_HEADERS malloc.h count.hpp)
 endif()
 install(CODE "set(PUBLIC \"${FREEHOLD_PUBLIC_HEADERS}\")
 set(ROOT \"${PROJECT_SOURCE_DIR}\")

@@ -11,11 +11,9 @@
 
 #include <bit>
 
-#include "freehold/alloc/count.hpp"
 #include "freehold/alloc/engine.hpp"
 #include "freehold/alloc/fast_path.hpp"
 #include "freehold/alloc/profile.hpp"
-#include "freehold/base/sized_struct.hpp"
 #include "freehold/malloc.h"
 #include "freehold/malloc/export.hpp"
 #include "freehold/os/pages.hpp"
@@ -187,25 +185,6 @@ FREEHOLD_EXPORT int freehold_worth_moving(const void* block) { return alloc::is_
 FREEHOLD_EXPORT int freehold_check_all(void) {
   const size_t damaged = alloc::check_all();
   return damaged < INT_MAX ? static_cast<int>(damaged) : INT_MAX;
-}
-
-FREEHOLD_EXPORT int freehold_count_begin(int on_allocation) {
-  if (on_allocation < FREEHOLD_COUNT || on_allocation > FREEHOLD_ABORT_AFTER_REPORT) {
-    errno = EINVAL;
-    return -1;
-  }
-  return alloc::begin_count(static_cast<alloc::OnAllocation>(on_allocation)) ? 0 : -1;
-}
-
-FREEHOLD_EXPORT int freehold_count_end(freehold_count_t* out, size_t size) {
-  alloc::Counts counts;
-  if (out == nullptr || size < sizeof out->size || !alloc::end_count(counts)) {
-    errno = EINVAL;
-    return -1;
-  }
-  const freehold_count_t ours{sizeof ours,        counts.allocations, counts.frees, counts.allocated_bytes,
-                              counts.freed_bytes, counts.peak_bytes};
-  return freehold::base::fill_sized(out, size, ours) ? 0 : -1;
 }
 
 FREEHOLD_EXPORT int freehold_profile_start(size_t distance) { return alloc::start_profile(distance) ? 0 : -1; }

@@ -28,6 +28,7 @@ fn main() {
         .flat_map(|part| sources_of(&root.join("freehold").join(part)))
         .collect();
     sources.push(root.join("freehold/malloc/stats.cpp"));
+    sources.push(root.join("freehold/malloc/count.cpp"));
     sources.push(package.join("src/shim.cpp"));
     compiler(&root).files(sources).compile("freehold_engine");
 

@@ -98,6 +98,10 @@ freehold.profile_write(sys.argv[1])
 freehold.profile_stop()
 del kept
 assert freehold.trim() > 0
+with freehold.count() as counts:
+    kept = bytearray(1 << 20)
+    del kept
+assert counts["allocations"] >= 1 and counts["freed_bytes"] >= 1 << 20 <= counts["peak_bytes"], counts
 assert freehold.stats()["run_bytes"] < 40_000_000 and freehold.stats()["threads"] == 1
 try:
     freehold.profile_write("/nonexistent/profile")

@@ -41,6 +41,8 @@ extern "C" {
     fn freehold_rust_check_all() -> usize;
     fn freehold_rust_set_limit(bytes: usize) -> usize;
     fn freehold_stats(out: *mut Stats, size: usize) -> i32;
+    fn freehold_count_begin(on_allocation: i32) -> i32;
+    fn freehold_count_end(out: *mut Counts, size: usize) -> i32;
 }
 
 /// The allocator, for `#[global_allocator]`. It has no state of its own: all values of this type are the same allocator.
@@ -103,6 +105,67 @@ pub fn set_limit(bytes: usize) -> usize {
 pub fn check_all() -> usize {
     // SAFETY: any thread, at any time.
     unsafe { freehold_rust_check_all() }
+}
+
+/// Calls a function and counts exactly what the calling thread allocates and frees in it; other threads are neither counted nor
+/// slower. Counts may nest. A panic in the function goes on, without counts.
+///
+/// Panics if there is no memory for the count.
+pub fn count<T>(function: impl FnOnce() -> T) -> (T, Counts) {
+    struct Ends(Counts);
+    impl Drop for Ends {
+        fn drop(&mut self) {
+            // SAFETY: of the count that began below, on this thread; the library fills what is inside the size.
+            unsafe { freehold_count_end(&mut self.0, core::mem::size_of::<Counts>()) };
+        }
+    }
+    // SAFETY: any thread, at any time.
+    assert!(
+        unsafe { freehold_count_begin(0) } == 0,
+        "no memory for a count"
+    );
+    let mut ends = Ends(Counts::default());
+    let result = function();
+    // SAFETY: as above; not once more by the destructor.
+    unsafe { freehold_count_end(&mut ends.0, core::mem::size_of::<Counts>()) };
+    let counts = ends.0;
+    core::mem::forget(ends);
+    (result, counts)
+}
+
+/// Asserts that an expression allocates at most so many times: `assert_allocations!(parse(text), 3)` is what `parse` returns.
+#[macro_export]
+macro_rules! assert_allocations {
+    ($expression:expr, $most:expr) => {{
+        let (result, counts) = $crate::count(|| $expression);
+        let most: u64 = $most;
+        assert!(
+            counts.allocations <= most,
+            "{} allocations in `{}`, at most {}",
+            counts.allocations,
+            stringify!($expression),
+            most
+        );
+        result
+    }};
+}
+
+/// What a thread allocated and freed: `freehold_count_t` of `freehold/malloc.h`. Bytes are those of [`usable_size`].
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct Counts {
+    size: usize,
+    /// Calls that returned a block, and each realloc of a block.
+    pub allocations: u64,
+    /// Calls that freed a block, and each realloc of a block.
+    pub frees: u64,
+    /// Of the blocks that were allocated.
+    pub allocated_bytes: u64,
+    /// Of the blocks that were freed, also those that are older or another thread's.
+    pub freed_bytes: u64,
+    /// The most by which allocated bytes exceeded freed ones.
+    pub peak_bytes: u64,
 }
 
 /// The statistics of the process.

@@ -92,3 +92,28 @@ fn limit_is_handed_back() {
     assert_eq!(freehold::set_limit(64 << 30), 0);
     assert_eq!(freehold::set_limit(0), 64 << 30);
 }
+
+#[test]
+fn counts_are_exact_while_other_threads_allocate() {
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                drop(vec![0_u8; 100]);
+            });
+        }
+        for _ in 0..1_000 {
+            let (sum, counts) = freehold::count(|| {
+                let inner = freehold::assert_allocations!(Box::new(40_u64), 1);
+                *inner + *Box::new(2_u64)
+            });
+            assert_eq!((sum, counts.allocations, counts.frees), (42, 2, 2));
+            assert_eq!(counts.allocated_bytes, counts.freed_bytes);
+        }
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+    let caught = std::panic::catch_unwind(|| {
+        freehold::assert_allocations!(vec![String::from("one"), String::from("two")], 2)
+    });
+    assert!(caught.is_err());
+}
