@@ -16,7 +16,7 @@ enum class OnAllocation : std::uint8_t { kCount, kReport, kAbort };
 // Counts the calling thread's calls from now on, those that a count around this one sees, too. kReport and kAbort write one
 // line and the stack of the first allocation to standard error; kAbort ends the process then. False: no memory.
 [[nodiscard]] bool begin_count(OnAllocation what = OnAllocation::kCount) noexcept;
-// Ends the calling thread's newest count. False: there is none.
+// Ends the calling thread's newest count. False: the thread does not count.
 [[nodiscard]] bool end_count(Counts& counts) noexcept;
 
 }  // namespace freehold::alloc

@@ -379,7 +379,7 @@ extern constinit std::atomic<Mode> g_mode;
 [[nodiscard, gnu::cold]] void* allocate_unusual(const check::Request& request, bool zeroed) noexcept;
 // The same, if the call is counted or checked; false: neither.
 [[nodiscard, gnu::cold]] bool deallocate_unusual(void* block, const Claim& claim) noexcept;
-// As every program allocates: nobody looks.
+// Serves the call without a look at it.
 [[nodiscard]] void* allocate_usual(const check::Request& request, bool zeroed) noexcept;
 void deallocate_checked(void* block, const Claim& claim) noexcept;
 [[nodiscard]] void* reallocate_checked(void* block, std::size_t bytes) noexcept;

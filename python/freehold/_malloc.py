@@ -63,7 +63,8 @@ def count() -> "Iterator[dict[str, int]]":
 
     Python takes its small objects from pools of its own, which allocate now and then: PYTHONMALLOC=malloc shows each of them.
     """
-    library, counts, figures = _library(), {}, _Count()
+    library, figures = _library(), _Count()
+    counts: "dict[str, int]" = {}
     size = ctypes.c_size_t(ctypes.sizeof(figures))
     end, into = library.freehold_count_end, ctypes.byref(figures)
     _checked(library.freehold_count_begin(0))

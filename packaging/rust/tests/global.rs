@@ -98,8 +98,10 @@ fn counts_are_exact_while_other_threads_allocate() {
     let stop = std::sync::atomic::AtomicBool::new(false);
     thread::scope(|scope| {
         for _ in 0..4 {
-            scope.spawn(|| while !stop.load(std::sync::atomic::Ordering::Relaxed) {
-                drop(vec![0_u8; 100]);
+            scope.spawn(|| {
+                while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                    drop(vec![0_u8; 100]);
+                }
             });
         }
         for _ in 0..1_000 {
