@@ -24,7 +24,6 @@ void add_doctor(CLI::App& app, Invocation& invocation);
 void add_doctor_attach(Command& doctor, Invocation& invocation);
 void add_doctor_compare(Command& doctor, Invocation& invocation);
 void add_workers(CLI::App& app, Invocation& invocation);
-void add_replay(CLI::App& app, Invocation& invocation);
 void add_heap(CLI::App& app, Invocation& invocation);
 
 // The subcommands of the product; add_freehold() adds the names of the laboratory's, too.

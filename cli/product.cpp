@@ -10,7 +10,6 @@ void add_product(CLI::App& app, Invocation& invocation) {
   add_stats(app, invocation);
   add_doctor(app, invocation);
   add_heap(app, invocation);
-  add_replay(app, invocation);
   add_workers(app, invocation);
 }
 

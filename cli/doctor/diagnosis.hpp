@@ -15,9 +15,6 @@
 #include "freehold/doctor/run/own_allocators.hpp"
 #include "freehold/doctor/run/settings.hpp"
 
-namespace freehold::cli::replay {
-struct Advice;
-}
 namespace freehold::doctor {
 struct Profile;
 }
@@ -51,8 +48,6 @@ struct Diagnosis {
   std::optional<freehold::doctor::Trial> recorded_trial, recorded_alone_trial;
   // Where its threads spin, or write lines that others write: the hottest of these instructions; none: not seen.
   std::optional<freehold::doctor::Frame> spins_at, contended_at;
-  // What pools and heaps would do for the hottest sites of one size; null: nothing was recorded.
-  std::shared_ptr<const replay::Advice> advice;
   std::shared_ptr<const freehold::doctor::Profile> profile;  // of the first; null: the same
   freehold::doctor::Verdict verdict;
   std::vector<OwnAllocator> own_allocators;

@@ -9,7 +9,6 @@
 
 #include "cli/doctor/variants.hpp"
 #include "cli/doctor/verdict_text.hpp"
-#include "cli/replay/advice.hpp"
 #include "cli/support/library.hpp"
 #include "cli/support/shell.hpp"
 #include "freehold/doctor/run/child.hpp"
@@ -18,9 +17,6 @@
 namespace freehold::cli::doctor {
 namespace {
 using namespace freehold::doctor;
-
-constexpr double kNoEnd_s = 1e9;  // where there is no budget
-constexpr unsigned kReplays = 3;  // of a call site through every pool and heap
 
 // What the trials go on for.
 std::string still_open(const Activity& activity) {
@@ -165,16 +161,9 @@ Diagnosis examine(const DoctorRequest& request, Interrupts& interrupts, Progress
       .signal = [&interrupts] { return interrupts.arrived(); }};
   try {
     freehold::doctor::Outcome outcome = freehold::doctor::examine(request.program, caller);
-    const double until = settings.budget_s > 0 ? begin + settings.budget_s : begin + kNoEnd_s;
-    const std::vector<freehold::doctor::SiteTrace> traces = std::move(outcome.traces);
     Diagnosis diagnosis = diagnosis_of(request, std::move(outcome), std::move(notes));
     diagnosis.machine = machine;
     diagnosis.date = date;
-    if (diagnosis.recorded != nullptr) {
-      show("trying pools and heaps on what was recorded", 0);
-      const auto is_over = [&] { return interrupts.arrived() != 0 || freehold::doctor::now_s() > until; };
-      diagnosis.advice = std::make_shared<const replay::Advice>(replay::advice_of(traces, {.repeat = kReplays}, is_over));
-    }
     diagnosis.seconds = freehold::doctor::now_s() - begin;
     progress.wipe();
     return diagnosis;

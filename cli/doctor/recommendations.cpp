@@ -155,6 +155,27 @@ void add_next_look(const Diagnosis& diagnosis, Recommendations& out) {
 
 }  // namespace
 
+std::string text_of(const SiteAdvice& advice, const Attribution& recorded) {
+  const AllocationSite& site = recorded.sites[advice.site];
+  const std::string bytes = counted(static_cast<std::uint64_t>(site.typical_bytes), "byte");
+  const auto reason = [&]() -> std::string {
+    switch (advice.fit) {
+      case SiteFit::kPool: return fmt::format("a pool: its blocks are all of {}", bytes);
+      case SiteFit::kHeap:
+        return fmt::format("a heap, if its blocks can end together: they have many sizes, usually {}", bytes);
+      case SiteFit::kNotOfManyFreed:
+        return fmt::format(
+            "neither pool nor heap: its blocks have many sizes, usually {}, and other threads free most of them", bytes);
+      case SiteFit::kNotOfLasting:
+        return fmt::format("neither pool nor heap: most of its blocks, usually of {}, are never freed", bytes);
+      case SiteFit::kNotOfLarge: return fmt::format("neither pool nor heap: its blocks are large, usually of {}", bytes);
+    }
+    __builtin_unreachable();
+  }();
+  return fmt::format("{}. Allocating and freeing them takes {} of the program's CPU time.", reason,
+                     percent_text(advice.cpu_share));
+}
+
 std::vector<Recommendation> recommendations_of(const Diagnosis& diagnosis) {
   Recommendations out;
   const Verdict& verdict = diagnosis.verdict;

@@ -8,7 +8,6 @@
 
 #include "cli/doctor/format.hpp"
 #include "cli/doctor/verdict_text.hpp"
-#include "cli/replay/trace_json.hpp"
 #include "cli/support/statistics.hpp"
 #include "freehold/doctor/analysis/attribution.hpp"
 #include "freehold/doctor/analysis/derived.hpp"
@@ -335,6 +334,19 @@ class RecordingWriter {
   Frames frames_;
 };
 
+ordered_json advice_json(const Diagnosis& diagnosis) {
+  if (diagnosis.recorded == nullptr) return ordered_json::array();
+  const Attribution& recorded = *diagnosis.recorded;
+  return list_json(advice_of(recorded), [&](const SiteAdvice& one) -> ordered_json {
+    const AllocationSite& site = recorded.sites[one.site];
+    return {{"site", site.place.text()},
+            {"bytes", site.typical_bytes},
+            {"cpu_share", one.cpu_share},
+            {"use", name_of(one.fit)},
+            {"sentence", doctor::text_of(one, recorded)}};
+  });
+}
+
 }  // namespace
 
 ordered_json environment_json(const Variant& variant) {
@@ -368,7 +380,7 @@ ordered_json results_json(const Diagnosis& diagnosis, const Limits& limits) {
       {"recording_cost", recording_cost(diagnosis)},
       {"recording", recording(diagnosis.recorded)},
       {"recording_alone", limits.alone ? recording(diagnosis.recorded_alone) : ordered_json(nullptr)},
-      {"advice", diagnosis.advice == nullptr ? ordered_json(nullptr) : replay::json_of(*diagnosis.advice)},
+      {"advice", advice_json(diagnosis)},
       {"repetitions", list_json(diagnosis.repetitions, [](const auto& one) { return FREEHOLD_JSON_OF(one, what, shell); })}};
 }
 

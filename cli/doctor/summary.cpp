@@ -7,7 +7,6 @@
 
 #include "cli/doctor/format.hpp"
 #include "cli/doctor/verdict_text.hpp"
-#include "cli/replay/advice.hpp"
 #include "cli/report/text.hpp"
 #include "cli/support/failure.hpp"
 #include "cli/support/shell.hpp"
@@ -141,12 +140,11 @@ class Summary : public TextWriter {
   }
 
   void advice() {
-    if (of_.advice == nullptr || of_.advice->sites.empty()) return;
-    print("\nADVISED for the hottest sites of one size, from replaying them through every pool and heap\n");
-    for (const replay::SiteAdvice& site : of_.advice->sites) {
-      print("{}", wrap(printable(fmt::format("{}: {}", clipped(site.site, kWidth / 2), site.sentence)), kWidth, "  "));
-      for (const auto line : std::views::split(site.code, '\n'))
-        if (!line.empty()) print("    {}\n", printable(std::string_view(line.begin(), line.end())));
+    if (recorded_ == nullptr || recorded_->sites.empty()) return;
+    print("\nADVISED for the hottest sites, by what was recorded of them\n");
+    for (const SiteAdvice& one : advice_of(*recorded_)) {
+      const std::string site = clipped(recorded_->sites[one.site].place.text(), kWidth / 2);
+      print("{}", wrap(printable(fmt::format("{}: {}", site, text_of(one, *recorded_))), kWidth, "  "));
     }
   }
 

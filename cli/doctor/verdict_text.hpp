@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/doctor/diagnosis.hpp"
+#include "freehold/doctor/analysis/site_advice.hpp"
 
 namespace freehold::cli::doctor {
 
@@ -29,6 +30,9 @@ struct Recommendation {
 };
 // Empty where there is nothing to be done.
 [[nodiscard]] std::vector<Recommendation> recommendations_of(const Diagnosis& diagnosis);
+
+// What serves a hot site instead of malloc, and why: "a pool: its blocks are all of 48 bytes. …"
+[[nodiscard]] std::string text_of(const freehold::doctor::SiteAdvice& advice, const freehold::doctor::Attribution& recorded);
 
 // A cause in a few words, for legends: "locks of the allocator".
 [[nodiscard]] std::string_view text_of(freehold::doctor::Cause cause) noexcept;

@@ -97,16 +97,8 @@
   }
 
   function advised() {
-    const sites = data.advice === null ? [] : data.advice.sites;
-    if (sites.length === 0) return byId('advised').remove();
-    for (const site of sites) {
-      const rows = site.rows.filter((row) => row.pair_ns !== null).map((row) => make('tr', { class: row.name === site.best ? 'ours' : '' },
-        name(row.name), cell(number(row.pair_ns, 1)), cell(bytes(row.resident_bytes))));
-      byId('advised-list').append(make('div', { class: 'step' }, make('p', {}, `${site.site}: ${site.sentence}`),
-        site.code === null ? '' : make('pre', { tabindex: '0' }, make('code', {}, site.code)),
-        make('details', {}, make('summary', {}, 'All that was tried'),
-          make('div', { class: 'scroll' }, make('table', {}, heads(['with', 'ns a pair', 'memory']), make('tbody', {}, ...rows))))));
-    }
+    if (data.advice.length === 0) return byId('advised').remove();
+    byId('advised-list').append(...data.advice.map((site) => make('p', {}, `${site.site}: ${site.sentence}`)));
   }
 
   // ---- what was tried

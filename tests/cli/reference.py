@@ -91,7 +91,6 @@ def questions_of(helps, shell):
         ("freehold run -- unusual-prog", "unusual-program"),
         ("freehold run unusual-prog", "unusual-program"),
         ("freehold doctor --threads 1,2 unusual-prog", "unusual-program"),
-        ("freehold replay recorded-tr", "recorded-trace"),
         ("freehold run --json recorded-tr", "recorded-trace"),
     ):
         yield words.split(), {offered}, set()

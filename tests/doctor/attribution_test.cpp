@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "freehold/doctor/analysis/site_trace.hpp"
+#include "freehold/doctor/analysis/site_advice.hpp"
 
 namespace freehold::doctor {
 namespace {
@@ -355,71 +355,33 @@ TEST(Attribution, TwoProcesses_OneProgram) {
   EXPECT_DOUBLE_EQ(found.peak_live_bytes, 2000) << "both from 0.5 s to 0.75 s";
 }
 
-// A site that allocates 1000 blocks a second by one thread, each of which lives for 20 ms and is freed by another.
-class SteadySite : public testing::Test {
- protected:
-  SteadySite() {
-    made_.recording.seconds = 10;
-    const StackId stack = made_.stack({frame("hot()"), frame("main")});
-    for (int i = 1; i <= 100; ++i) {
-      BlockSample& block = made_.block(stack, 100, 48, 7);
-      block.call_ns = 50;
-      block.began_s = i * 0.1;
-      made_.end(block, block.began_s + 0.02, 9, stack);
-    }
-  }
-  [[nodiscard]] SiteTrace trace(std::size_t most_steps) {
-    const Evidence one = made_.evidence();
-    const auto traces = site_traces_of(std::span(&one, 1), attribution_of(std::span(&one, 1)), {.steps = most_steps});
-    EXPECT_EQ(traces.size(), 1U);
-    return traces.empty() ? SiteTrace{} : traces[0];
-  }
-  HandMade made_;
-};
-
-TEST_F(SteadySite, Trace_HasEveryAllocationWithItsEnd) {
-  const SiteTrace found = trace(2'000'000);
-  EXPECT_EQ(fault_of(found), "");
-  EXPECT_EQ(found.site, "hot() at prog.cpp:1");
-  EXPECT_EQ(found.bytes, 48U);
-  EXPECT_EQ(found.threads, 2U);
-  EXPECT_EQ(found.blocks, 10'000U);
-  EXPECT_EQ(found.steps.size(), 20'000U);
-  EXPECT_EQ(found.set_up, 0U);
-  for (const TraceStep& step : found.steps) EXPECT_EQ(step.thread, step.is_end ? 1 : 0);
-}
-TEST_F(SteadySite, TraceCutOut_KeepsRateAndLiveBlocks) {
-  const SiteTrace found = trace(8'000);
-  EXPECT_EQ(fault_of(found), "");
-  EXPECT_LE(found.steps.size(), 8'000U);
-  EXPECT_NEAR(static_cast<double>(found.set_up), 20, 1) << "1000 a second for 20 ms each";
-  EXPECT_NEAR(found.peak_live, 21, 1);
-  EXPECT_NEAR(static_cast<double>(found.blocks - found.set_up) / found.window_s, 1000, 20);
-}
-TEST_F(SteadySite, TraceThatIsTamperedWith_FaultIsFound) {
-  const SiteTrace good = trace(8'000);
-  const auto fault = [&](const auto& change) {
-    SiteTrace bad = good;
-    change(bad);
-    return fault_of(bad);
+TEST(SiteAdvice, Recorded_PoolHeapOrNeither) {
+  AllocationSite one_size;
+  one_size.time_share = 0.5;
+  one_size.freed_elsewhere = 0.9;
+  one_size.typical_bytes = 48;
+  one_size.fixed_size = true;
+  one_size.median_lifetime_s = 0.1;
+  AllocationSite many = one_size, handed_over = one_size, lasting = one_size, large = one_size, cold = one_size;
+  many.fixed_size = handed_over.fixed_size = false;
+  many.freed_elsewhere = 0;
+  lasting.median_lifetime_s.reset();
+  large.typical_bytes = kLargeBytes;
+  cold.time_share = 0.01;
+  const auto advised = [](std::vector<AllocationSite> sites) {
+    Attribution recorded;
+    recorded.sites = std::move(sites);
+    recorded.cpu_share = 0.4;
+    return advice_of(recorded);
   };
-  EXPECT_NE(fault([](SiteTrace& t) { t.bytes = 0; }), "");
-  EXPECT_NE(fault([](SiteTrace& t) { t.threads = 1; }), "");
-  EXPECT_NE(fault([](SiteTrace& t) { t.steps.front().block = 3; }), "");
-  EXPECT_NE(fault([](SiteTrace& t) { t.steps.back().block = 1U << 30; }), "");
-  EXPECT_NE(fault([](SiteTrace& t) { t.steps.push_back(t.steps.back()); }), "");
-  EXPECT_NE(fault([](SiteTrace& t) { t.peak_live = 1; }), "");
-  EXPECT_EQ(fault([](SiteTrace& t) {  // the last block ends before another one, which ended already, instead of it
-              auto end = t.steps.end();
-              while (!(--end)->is_end) {
-              }
-              const auto last = end;
-              while (!(--end)->is_end) {
-              }
-              last->block = end->block;
-            }),
-            "a block ends that does not live");
-  EXPECT_NE(fault([](SiteTrace& t) { t.set_up = t.steps.size(); }), "");
+  EXPECT_EQ(name_of(advised({one_size})[0].fit), "pool");
+  EXPECT_DOUBLE_EQ(advised({one_size})[0].cpu_share, 0.2);
+  EXPECT_EQ(advised({many})[0].fit, SiteFit::kHeap);
+  EXPECT_EQ(advised({handed_over})[0].fit, SiteFit::kNotOfManyFreed);
+  EXPECT_EQ(advised({lasting})[0].fit, SiteFit::kNotOfLasting);
+  EXPECT_EQ(name_of(advised({large})[0].fit), "neither");
+  EXPECT_TRUE(advised({cold}).empty());
+  EXPECT_EQ(advised({one_size, one_size, one_size, one_size}).size(), 3U);
 }
 
 }  // namespace

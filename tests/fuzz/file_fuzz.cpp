@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Random damage in the files that the command reads: a recording, a heap profile as a process and as JSON has it, a trace, a
+// Random damage in the files that the command reads: a recording, a heap profile as a process and as JSON has it, a
 // doctor's report, a perf map and an ELF file. Others may have written them. A reader must refuse the file or read what is
 // whole of it, and takes little memory and time for that.
 //
@@ -30,8 +30,6 @@
 #include "cli/doctor/gate.hpp"
 #include "cli/doctor/results_json.hpp"
 #include "cli/heap/profile.hpp"
-#include "cli/replay/replay.hpp"
-#include "cli/replay/trace_json.hpp"
 #include "cli/run/program.hpp"
 #include "cli/support/failure.hpp"
 #include "cli/support/output_file.hpp"
@@ -110,21 +108,6 @@ std::string made_recording() {
   return bytes;
 }
 
-std::string made_trace() {
-  doctor::SiteTrace trace;
-  trace.site = "parse() at parse.cpp:2";
-  trace.bytes = 40;
-  trace.threads = 2;
-  trace.blocks = 50;
-  trace.peak_live = 2;
-  trace.set_up = 2;
-  for (std::uint32_t i = 0; i < 50; ++i) {
-    trace.steps.push_back({i, 0, false});
-    if (i > 0) trace.steps.push_back({i - 1, 1, true});
-  }
-  return cli::replay::json_of(std::vector{trace}).dump();
-}
-
 // Bytes, words and whole parts: changed, cut off, left out, repeated. Numbers in a text become the greatest and negative
 // ones.
 void damage(std::string& file, Random& random) {
@@ -171,9 +154,6 @@ void read_profile(const fs::path& file) {
   (void)cli::heap::json_of(cli::heap::merged(profiles));
   (void)cli::heap::growth(profiles[0], profiles[1]);
 }
-void read_trace(const fs::path& file) {
-  for (const doctor::SiteTrace& trace : cli::replay::read_traces(file.string())) (void)cli::replay::program_of(trace);
-}
 void read_report(const fs::path& file) {
   const nlohmann::ordered_json report = cli::doctor::read_report(file.string());
   (void)cli::doctor::lost_in(report);
@@ -213,7 +193,6 @@ std::vector<Kind> kinds(const fs::path& folder) {
       {"recording", made_recording(), read_recording},
       {"heap profile", content_of(profile), read_profile},
       {"heap profile as JSON", cli::heap::json_of(cli::heap::read_profile(profile)).dump(), read_profile},
-      {"trace", made_trace(), read_trace},
       {"report", cli::doctor::results_json(cli::doctor::diagnosis_with(doctor::Cause::kAllocatorLock)).dump(), read_report},
       {"perf map", perf, read_perf_map},
       {"ELF file", content_of(FREEHOLD_SMALL_LIBRARY), read_elf}};

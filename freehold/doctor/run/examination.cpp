@@ -417,7 +417,6 @@ class Examination {
     Recordings::Read recorded = read_recording(kAll, sweep_.back());
     outcome_.recorded = std::move(recorded.attribution);
     outcome_.profile = std::move(recorded.profile);
-    outcome_.traces = std::move(recorded.traces);
   }
   void read_recordings() {
     if (std::exchange(are_read_, true)) return;

@@ -16,7 +16,6 @@
 
 #include "freehold/doctor/analysis/experiment.hpp"
 #include "freehold/doctor/analysis/profile.hpp"
-#include "freehold/doctor/analysis/site_trace.hpp"
 #include "freehold/doctor/analysis/symbols.hpp"
 #include "freehold/doctor/analysis/verdict.hpp"
 #include "freehold/doctor/run/own_allocators.hpp"
@@ -75,7 +74,6 @@ struct Outcome {
   std::shared_ptr<const Profile> profile;  // of `recorded`, whole stacks; null: the same
   // Where its threads spin, or write lines that others write: the hottest of these instructions; none: not seen.
   std::optional<Frame> spins_at, contended_at;
-  std::vector<SiteTrace> traces;  // of its hottest sites of one size
   Verdict verdict;
   std::vector<OwnAllocator> own_allocators;
   std::vector<Note> notes;

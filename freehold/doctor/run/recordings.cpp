@@ -30,9 +30,6 @@ fs::path temporary_folder() {
   return pattern;
 }
 
-// A site is replayed within a second or two.
-constexpr std::size_t kReplayedSteps = 400'000;
-
 std::vector<fs::path> traces_in(const fs::path& folder) {
   std::vector<fs::path> traces;
   std::error_code error;
@@ -89,7 +86,6 @@ Recordings::Read Recordings::read(const std::string& name, std::vector<std::stri
   visit(name, unreadable, [&read](std::span<const Evidence> processes) {
     read.attribution = std::make_shared<const Attribution>(attribution_of(processes));
     read.profile = std::make_shared<const Profile>(profile_of(processes));
-    read.traces = site_traces_of(processes, *read.attribution, {.steps = kReplayedSteps});
   });
   return read;
 }

@@ -11,7 +11,6 @@
 
 #include "freehold/doctor/analysis/call_sites.hpp"
 #include "freehold/doctor/analysis/profile.hpp"
-#include "freehold/doctor/analysis/site_trace.hpp"
 #include "freehold/doctor/analysis/symbols.hpp"
 #include "freehold/doctor/analysis/verdict.hpp"
 #include "freehold/doctor/run/program.hpp"
@@ -30,7 +29,6 @@ class Recordings {
   void prepare(const std::string& name, const std::string& probe, LaunchOptions& options);
   struct Read {
     std::shared_ptr<const Attribution> attribution;  // null: nothing was recorded
-    std::vector<SiteTrace> traces;                   // of the hottest sites of one size
     std::shared_ptr<const Profile> profile;          // whole stacks
   };
   // Calls f(processes), if anything was recorded under `name`; of each process its recording and the names of its functions,

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "cli/doctor/diagnosis.hpp"
-#include "cli/replay/advice.hpp"
 #include "freehold/doctor/analysis/attribution.hpp"
 
 namespace freehold::cli::doctor {
@@ -152,19 +151,6 @@ inline Diagnosis diagnosis_with(Cause cause, std::size_t sites = 6) {
   copies.trials.assign(5, trial_of(4.1, 120u << 20));
   e.cells.push_back(copies);
   e.delayed = {{.delay_s = 30e-9, .trials = copies.trials}};
-
-  replay::SiteAdvice site;
-  site.site = "parse(std::string const&) at parse.cpp:210";
-  site.bytes = 48;
-  site.best = "best";
-  site.ratio = 0.3;
-  site.gain = 0.12;
-  site.sentence = "Use a pool: saves 12%.";
-  site.code = "#include <freehold/pool.hpp>\nfreehold::ObjectPool<Item> items(4096);\n";
-  site.rows = {{.name = "best", .pair_ns = 4, .failure = {}},
-               {.name = "malloc", .kind = replay::Kind::kMalloc, .pair_ns = 13.4, .failure = {}},
-               {.name = "broken", .failure = "it failed"}};
-  d.advice = std::make_shared<const replay::Advice>(replay::Advice{.sites = {site}});
 
   d.own_allocators = {{.name = "CPython's allocator",
                        .file = "/usr/bin/python3.11",
