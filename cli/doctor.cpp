@@ -5,18 +5,19 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "cli/command.hpp"
 #include "cli/doctor/examine.hpp"
-#include "cli/doctor/export.hpp"
 #include "cli/doctor/gate.hpp"
 #include "cli/doctor/memory.hpp"
 #include "cli/doctor/results_json.hpp"
 #include "cli/doctor/variants.hpp"
 #include "cli/doctor/verdict_text.hpp"
 #include "cli/report/json.hpp"
+#include "cli/report/stack_profile.hpp"
 #include "cli/run/program.hpp"
 #include "cli/support/arguments.hpp"
 #include "cli/support/carried.hpp"
@@ -26,6 +27,7 @@
 #include "cli/support/output_file.hpp"
 #include "cli/support/shell.hpp"
 #include "freehold/doctor/analysis/own_malloc.hpp"
+#include "freehold/doctor/analysis/profile.hpp"
 #include "freehold/doctor/run/program.hpp"
 #include "freehold/doctor/run/throughput.hpp"
 
@@ -47,8 +49,7 @@ struct DoctorOptions {
   std::optional<std::string> budget, repeat;
   std::optional<std::string> input, output;
   std::optional<std::string> serve_for, load, ready, ready_after, throughput;
-  std::optional<std::string> keep_recording, json, html, from;
-  std::vector<std::string> exports;
+  std::optional<std::string> keep_recording, json, html, from, pprof;
   std::optional<std::string> fail_on, summary;
   bool memory = false;
   bool quick = false;
@@ -177,16 +178,18 @@ void check_program_and_files(const DoctorRequest& asked, const DoctorOptions& op
     // A note will say so; the command itself is for the same machine.
   }
   check_program(asked.program.program, library);
-  for (const auto& file : {options.json, options.html}) check_report(file);
+  for (const auto& file : {options.json, options.html, options.pprof}) check_report(file);
   if (options.summary) check_writable(*options.summary);
   std::vector<std::pair<std::string, std::string>> outputs;
-  for (const auto& [option, file] :
-       {std::pair("--json", options.json), {"--html", options.html}, {"--summary", options.summary}}) {
+  for (const auto& [option, file] : {std::pair("--json", options.json),
+                                     {"--html", options.html},
+                                     {"--summary", options.summary},
+                                     {"--pprof", options.pprof}}) {
     if (file) outputs.emplace_back(option, *file);
   }
-  for (const Export& one : exports_of(options.exports)) outputs.emplace_back("--export", one.file);
   check_different(outputs);
   if (options.html == "-") throw Failure(kExitRefused, "--html: the page goes to a file");
+  if (options.pprof == "-") throw Failure(kExitRefused, "--pprof: the profile goes to a file");
 }
 
 DoctorRequest request_of(const DoctorOptions& options, const std::vector<std::string>& program) {
@@ -243,7 +246,7 @@ int ask_about_memory(const DoctorOptions& options, const std::vector<std::string
                                                  {"--arg", options.arg.has_value()},
                                                  {"--work", options.work.has_value()},
                                                  {"--throughput", options.throughput.has_value()},
-                                                 {"--export", !options.exports.empty()},
+                                                 {"--pprof", options.pprof.has_value()},
                                                  {"--from", options.from.has_value()}};
   for (const auto& [name, is_given] : others)
     if (is_given) throw Failure(kExitRefused, fmt::format("--memory: {} is for the question of time; leave it out", name));
@@ -280,13 +283,27 @@ int judge_report(const DoctorOptions& options, const std::vector<std::string>& p
   return gate.exit_code();
 }
 
+StackProfile stacks_of(const freehold::doctor::Profile& profile) {
+  StackProfile stacks;
+  for (std::size_t i = 0; i < freehold::doctor::kMeasures; ++i) {
+    const auto measure = static_cast<freehold::doctor::Measure>(i);
+    stacks.measures.push_back({std::string(name_of(measure)), std::string(unit_of(measure))});
+  }
+  stacks.shown_first = static_cast<std::size_t>(freehold::doctor::Measure::kTime);
+  stacks.frames = profile.frames;
+  for (const auto& row : profile.rows) stacks.rows.push_back({row.frames, {row.values.begin(), row.values.end()}});
+  stacks.seconds = profile.seconds;
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  stacks.time_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+  return stacks;
+}
+
 int run_doctor(const DoctorOptions& options, const std::vector<std::string>& program) {
   open_standard_files();
   if (options.memory) return ask_about_memory(options, program);
   if (options.from) return judge_report(options, program);
   const DoctorRequest asked = request_of(options, program);
   const FailOn fail_on(Question::kTime, options.fail_on);
-  const auto exports = exports_of(options.exports);
   Diagnosis diagnosis;
   {
     Interrupts interrupts;
@@ -295,9 +312,7 @@ int run_doctor(const DoctorOptions& options, const std::vector<std::string>& pro
   }
   // Files first: a terminal that went away must not cost them.
   if (options.html) write_file(*options.html, page_of(diagnosis));
-  if (diagnosis.profile != nullptr) {
-    for (const Export& one : exports) write_file(one.file, exported(*diagnosis.profile, one, program_name(diagnosis)));
-  }
+  if (options.pprof && diagnosis.profile != nullptr) write_file(*options.pprof, pprof_of(stacks_of(*diagnosis.profile)));
   const nlohmann::ordered_json report = results_json(diagnosis, {.sites = kSitesOfSummary, .alone = false});
   const Gate gate = fail_on.judge(name_of(diagnosis.verdict.cause));
   if (options.summary) write_file(*options.summary, doctor::markdown_of(report, gate));
@@ -305,8 +320,8 @@ int run_doctor(const DoctorOptions& options, const std::vector<std::string>& pro
   if (const std::string answer = doctor::text_of(gate); !answer.empty()) summary += '\n' + answer;
   write_report(options.json, options.json ? text_of(results_json(diagnosis)) : "", summary, summary);
   if (diagnosis.signal != 0) return 128 + diagnosis.signal;
-  if (!exports.empty() && diagnosis.profile == nullptr)
-    throw Failure(kExitRefused, "--export: nothing was recorded; the notes of the report say why");
+  if (options.pprof && diagnosis.profile == nullptr)
+    throw Failure(kExitRefused, "--pprof: nothing was recorded; the notes of the report say why");
   if (fail_on.is_asked()) return gate.exit_code();
   return has_failure(diagnosis.experiment) ? kExitPartial : 0;
 }
@@ -354,9 +369,7 @@ void add_doctor(CLI::App& app, Invocation& invocation) {
   add_options_of_servers(command, options);
   command.add_flag("--keep-priority", options.keep_priority, "Do not run the program before others that take its CPUs");
   command.add_option("--keep-recording", options.keep_recording, "Keep what the probe recorded in this folder", "FOLDER");
-  command.add_repeatable(
-      "--export", options.exports,
-      "Write what was recorded for a viewer: speedscope=FILE, pprof=FILE, collapsed=FILE; may be repeated", "FORMAT=FILE");
+  command.add_option("--pprof", options.pprof, "Write what was recorded for pprof and speedscope", "FILE");
   command.add_option("--json", options.json, "Write everything as JSON; - for standard output", "FILE");
   command.add_option("--html", options.html, "Write one self-contained page", "FILE");
   command.add_option("--from", options.from, "Apply --fail-on and --summary to a report that --json wrote; nothing is run",

@@ -31,17 +31,14 @@ namespace fs = std::filesystem;
 using heap::HeapProfile;
 using heap::Moment;
 
-enum class Format : std::uint8_t { kTable, kPprof, kSpeedscope, kCollapsed, kJson };
+enum class Format : std::uint8_t { kTable, kPprof, kJson };
 struct FormatName {
   std::string_view name;
   Format format;
   std::string_view file;  // by default, of `heap profile`
 };
-constexpr FormatName kFormats[] = {{"table", Format::kTable, "heap.txt"},
-                                   {"pprof", Format::kPprof, "heap.pb.gz"},
-                                   {"speedscope", Format::kSpeedscope, "heap.speedscope.json"},
-                                   {"collapsed", Format::kCollapsed, "heap.collapsed"},
-                                   {"json", Format::kJson, "heap.json"}};
+constexpr FormatName kFormats[] = {
+    {"table", Format::kTable, "heap.txt"}, {"pprof", Format::kPprof, "heap.pb.gz"}, {"json", Format::kJson, "heap.json"}};
 
 // What the subcommands share.
 struct OutputOptions {
@@ -86,8 +83,6 @@ std::string text_of(const HeapProfile& profile, Format format, const heap::Table
   switch (format) {
     case Format::kTable: return heap::table_of(profile, table);
     case Format::kPprof: return pprof_of(stacks);
-    case Format::kSpeedscope: return speedscope_of(stacks, fs::path(profile.program).filename().string());
-    case Format::kCollapsed: return collapsed_of(stacks, stacks.shown_first);
     case Format::kJson: return cli::text_of(heap::json_of(profile));
   }
   __builtin_unreachable();
@@ -275,7 +270,7 @@ int run_diff(const ShowOptions& options) {
   return 0;
 }
 
-constexpr const char* kFormatHelp = "table, pprof, speedscope, collapsed or json";
+constexpr const char* kFormatHelp = "table, pprof or json";
 
 void add_profile(Command& heap, Invocation& invocation) {
   static ProfileOptions options;

@@ -89,7 +89,6 @@ class Builder {
     }
     profile.stacks.period_type = {"space", "bytes"};
     profile.stacks.period = profile.mean;
-    profile.stacks.exporter = "freehold heap";
   }
 
  private:

@@ -1,22 +1,18 @@
 // SPDX-License-Identifier: MIT
 #include "cli/report/stack_profile.hpp"
 
-#include <fmt/format.h>
 #include <zlib.h>
 
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <span>
 
-#include "cli/report/json.hpp"
 #include "cli/support/failure.hpp"
 
 namespace freehold::cli {
 namespace {
 using freehold::doctor::Frame;
-using nlohmann::ordered_json;
 
 std::int64_t whole(double value) { return std::llround(std::clamp(value, -9e18, 9e18)); }
 
@@ -72,6 +68,14 @@ Message value_type(Strings& strings, const StackMeasure& measure) {
   return message;
 }
 
+// How a viewer names a frame. Viewers make one node of all that has one name, so code without a name is called by its place
+// in its file: libx.so+0x1234.
+std::string function_of(const Frame& frame) {
+  const std::string module = frame.module.substr(frame.module.rfind('/') + 1);
+  if (frame.function.empty()) return module.empty() ? "unknown" : "unknown in " + module;
+  return frame.function.starts_with("0x") && !module.empty() ? module + '+' + frame.function : frame.function;
+}
+
 // A location and a function for each frame, by its number.
 void add_frame(Message& profile, Strings& strings, const Frame& frame, std::uint64_t id) {
   Message function, line, location;
@@ -103,61 +107,7 @@ std::string gzipped(const std::string& text) {
   return out;
 }
 
-// Semicolons divide frames, the last blank divides off the number.
-std::string collapsed_name(const Frame& frame) {
-  std::string name = printable(function_of(frame));
-  std::ranges::replace(name, ';', ':');
-  return name;
-}
-
 }  // namespace
-
-std::string function_of(const Frame& frame) {
-  const std::string module = frame.module.substr(frame.module.rfind('/') + 1);
-  if (frame.function.empty()) return module.empty() ? "unknown" : "unknown in " + module;
-  return frame.function.starts_with("0x") && !module.empty() ? module + '+' + frame.function : frame.function;
-}
-
-std::string speedscope_of(const StackProfile& profile, const std::string& name) {
-  ordered_json frames = ordered_json::array(), profiles = ordered_json::array();
-  std::size_t shown_first = 0;
-  for (const Frame& frame : profile.frames) {
-    ordered_json one{{"name", function_of(frame)}};
-    if (!frame.file.empty())
-      one["file"] = frame.file;
-    else if (!frame.module.empty())
-      one["file"] = frame.module;
-    if (frame.line != 0) one["line"] = frame.line;
-    frames.push_back(std::move(one));
-  }
-  for (std::size_t i = 0; i < profile.measures.size(); ++i) {
-    ordered_json samples = ordered_json::array(), weights = ordered_json::array();
-    double sum = 0;
-    for (const StackRow& row : profile.rows) {
-      const double value = row.values[i];
-      if (value <= 0) continue;
-      samples.push_back(std::vector<std::uint32_t>(row.frames.rbegin(), row.frames.rend()));  // outermost first
-      weights.push_back(value);
-      sum += value;
-    }
-    if (samples.empty()) continue;
-    if (i == profile.shown_first) shown_first = profiles.size();
-    const std::string& unit = profile.measures[i].unit;
-    profiles.push_back({{"type", "sampled"},
-                        {"name", profile.measures[i].name},
-                        {"unit", unit == "count" ? "none" : unit},
-                        {"startValue", 0},
-                        {"endValue", sum},
-                        {"samples", std::move(samples)},
-                        {"weights", std::move(weights)}});
-  }
-  return text_of(ordered_json{{"$schema", "https://www.speedscope.app/file-format-schema.json"},
-                              {"shared", {{"frames", std::move(frames)}}},
-                              {"profiles", std::move(profiles)},
-                              {"activeProfileIndex", shown_first},
-                              {"name", name},
-                              {"exporter", profile.exporter}});
-}
 
 std::string pprof_of(const StackProfile& profile) {
   Message out;
@@ -186,22 +136,6 @@ std::string pprof_of(const StackProfile& profile) {
   out.number(12, profile.period);
   out.number(14, first_shown);
   return gzipped(out.text());
-}
-
-std::string collapsed_of(const StackProfile& profile, std::size_t measure) {
-  std::map<std::string, double> lines;
-  for (const StackRow& row : profile.rows) {
-    if (row.values[measure] <= 0) continue;
-    std::string stack;
-    for (auto frame = row.frames.rbegin(); frame != row.frames.rend(); ++frame)
-      stack += (stack.empty() ? "" : ";") + collapsed_name(profile.frames[*frame]);
-    lines[stack.empty() ? "unknown" : stack] += row.values[measure];
-  }
-  std::string out;
-  for (const auto& [stack, value] : lines) {
-    if (whole(value) > 0) out += fmt::format("{} {}\n", stack, whole(value));
-  }
-  return out;
 }
 
 }  // namespace freehold::cli

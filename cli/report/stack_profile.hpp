@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Whole stacks with weights in the formats of viewers: speedscope (https://www.speedscope.app), pprof (gzipped protocol
-// buffer, https://github.com/google/pprof/blob/main/proto/profile.proto) and collapsed stacks (flamegraph.pl, inferno). For
-// everything that the command exports: what the doctor recorded, and heap profiles.
+// Whole stacks with weights as pprof and speedscope read them: a gzipped protocol buffer,
+// https://github.com/google/pprof/blob/main/proto/profile.proto. The doctor's recordings and heap profiles are written so.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -30,15 +29,8 @@ struct StackProfile {
   std::int64_t time_ns = 0;  // of its end, since 1970
   StackMeasure period_type;  // what a sample stands for; no name: samples differ
   std::uint64_t period = 0;
-  std::string exporter = "freehold";
 };
 
-// How a viewer names a frame. Viewers make one node of all that has one name, so code without a name is called by its place
-// in its file: libx.so+0x1234.
-[[nodiscard]] std::string function_of(const freehold::doctor::Frame& frame);
-
-[[nodiscard]] std::string speedscope_of(const StackProfile& profile, const std::string& name);
 [[nodiscard]] std::string pprof_of(const StackProfile& profile);
-[[nodiscard]] std::string collapsed_of(const StackProfile& profile, std::size_t measure);
 
 }  // namespace freehold::cli

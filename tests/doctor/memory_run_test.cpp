@@ -65,11 +65,8 @@ TEST(DoctorMemory, CommandsOfThePage_SayWhatTheProgramHolds) {
 }
 
 TEST(DoctorMemory, OptionsOfTheOtherQuestion_AreRefusedInOneLine) {
-  for (const std::vector<std::string>& options : std::vector<std::vector<std::string>>{{"--threads", "1,2"},
-                                                                                       {"--env", "N"},
-                                                                                       {"--throughput", "([0-9]+)"},
-                                                                                       {"--export", "pprof=x"},
-                                                                                       {"--work", "fixed"}}) {
+  for (const std::vector<std::string>& options : std::vector<std::vector<std::string>>{
+           {"--threads", "1,2"}, {"--env", "N"}, {"--throughput", "([0-9]+)"}, {"--pprof", "x"}, {"--work", "fixed"}}) {
     std::vector<std::string> words{"doctor", "--memory"};
     words.insert(words.end(), options.begin(), options.end());
     words.insert(words.end(), {"--", "true"});
