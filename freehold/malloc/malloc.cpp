@@ -156,7 +156,7 @@ FREEHOLD_EXPORT long syscall(long number, ...) FREEHOLD_LIBC_NOEXCEPT {
 
 // libc's, with the same effect. A program that stops all threads which /proc lists waits until each has answered: it is told
 // that Freehold's own is not there, and soon that is true.
-FREEHOLD_EXPORT int tgkill(pid_t process, pid_t thread, int signal) FREEHOLD_LIBC_NOEXCEPT {
+FREEHOLD_EXPORT int tgkill(pid_t process, pid_t thread, int signal) {
   alloc::before_signal(thread, signal);
   return freehold::os::kernel::tgkill(process, thread, signal);
 }
