@@ -3,7 +3,8 @@
 # A newcomer's first hour, in a fresh minimal Debian 12: what script/bootstrap installs, the start of script/test after that of script/demo,
 # and CONTRIBUTING's first commands. First in PATH are a Python and other tools that fail: only the system's may be used. Groups that
 # nothing here builds with are not installed, but apt says whether it could. Needs root, and the package mirror of this machine.
-#   fresh.sh TREE
+#   fresh.sh TREE           a few of script/test's tests
+#   fresh.sh TREE --whole   script/demo and script/test as they are, and nothing more: half an hour
 set -euo pipefail
 cd "$1"
 . packaging/common.sh
@@ -30,7 +31,10 @@ for tool in python python3 pip pip3 go vale node; do
   chmod +x "$root/usr/local/bin/$tool"
 done
 
-cat >"$root/first_hour" <<'END'
+if [[ ${2-} == --whole ]]; then
+  echo 'cd /freehold && time script/demo && time script/test' >"$root/first_hour"
+else
+  cat >"$root/first_hour" <<'END'
 set -euo pipefail
 cd /freehold
 trap 'echo "line $LINENO of the first hour failed: $BASH_COMMAND" >&2' ERR
@@ -71,6 +75,7 @@ for group in $groups all; do
   PATH=/simulated:$PATH script/bootstrap "$group" >/dev/null
 done
 END
+fi
 unshare --mount --pid --fork bash -c '
   mount --make-rprivate /
   mount -t proc proc "$1/proc"
