@@ -16,7 +16,7 @@ expect "binding" 1 "$(grep -c 'FLAGS_1.*NOW' <<<"$dynamic" || true)"
 api='malloc|calloc|realloc|free|reallocarray|posix_memalign|aligned_alloc|memalign|valloc|pvalloc|malloc_usable_size'
 api+='|free_sized|free_aligned_sized|malloc_trim|mallinfo2?|mallopt|malloc_stats|malloc_info|cfree'
 api+='|__libc_(malloc|free|cfree|calloc|realloc|memalign|valloc|pvalloc)|__posix_memalign'
-api+='|dlopen|prctl|syscall' # as libc's: a plugin's malloc, and that the program confines itself
+api+='|dlopen|prctl|syscall|tgkill|vfork' # as libc's: a plugin's malloc, that the program confines itself, signals to the helper, a child's caches
 api+='|_Zn[wa].*|_Zd[la].*|freehold_.*|thread_(alloc|realloc|free)'
 expect "exports that are not its API" "" \
   "$(nm --dynamic --defined-only --format=posix "$library" | cut -d' ' -f1 | grep -vxE "$api" || true)"
