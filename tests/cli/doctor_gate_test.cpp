@@ -75,7 +75,7 @@ TEST(DoctorGate, OfARun_IsAskedAtItsEnd) {
   const Ended ended = doctor({"--repeat", "2", "--allocators", "freehold", "--summary", folder / "page.md", "--fail-on",
                               "cpu-quota,undecided", "--", example(), "20000"});
   EXPECT_TRUE(ended.exited_with(0) || ended.exited_with(1)) << ended.status << ended.err << ended.out;
-  EXPECT_NE(ended.out.find("es: --fail-on cpu-quota,undecided: the cause is "), std::string::npos) << ended.out;
+  EXPECT_NE(ended.out.find("s: --fail-on cpu-quota,undecided: the cause is "), std::string::npos) << ended.out;
   const std::string page = content_of(folder / "page.md");
   EXPECT_EQ(page.rfind("## freehold doctor: freehold-doctor-example", 0), 0u) << page;
   EXPECT_NE(page.find("| <code>--fail-on cpu-quota,undecided</code> |"), std::string::npos) << page;
