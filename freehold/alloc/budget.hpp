@@ -10,8 +10,7 @@
 // The rule holds at every moment, not after a delay: a program that frees everything and then sleeps leaves little behind,
 // although none of its threads runs. *Regret* makes that cheap for a program whose use rises and falls: memory that is asked
 // for within a second of its return to the system raises the allowance by twice as much. The most is kRegretBytes; the
-// largest size seen where the purger thread gives memory back in time, and twice kRegretBytes once it did; a sixteenth of
-// kRegretBytes where it was refused.
+// largest size seen where the purger thread gives memory back in time; a sixteenth of kRegretBytes where it was refused.
 // Of that counts the most of: what use has fallen from the largest size seen; a quarter of what is in use; what three
 // quarters of that leave of kRegretBytes; with the purger thread, three quarters of the largest size. Seconds without regret
 // halve it. *Pages that cannot go back* hold free slots beside slots in use, as the last search found.
@@ -87,19 +86,10 @@ class Budget {
   [[nodiscard]] static constexpr bool is_soon(std::uint32_t purged_at, std::uint64_t now) noexcept {
     return purged_at != 0 && static_cast<std::uint32_t>(now) - purged_at + kSoonMs < 2 * kSoonMs;
   }
-  // Whether the purger thread gives memory back after the delay, whatever the program does. Where it did, threads come and
-  // go: until it is there again, twice as much may be regretted.
+  // Whether the purger thread gives memory back after the delay, whatever the program does.
   void set_purged_in_time(bool is) noexcept {
-    if (is && get(regret_limit_) == Config::kRegretBytes)
-      regret_limit_.store(2 * Config::kRegretBytes, std::memory_order_relaxed);
     purged_in_time_.store(is, std::memory_order_relaxed);
-    if (const std::int64_t limit = get(regret_limit_); !is && get(regret_) > limit)
-      regret_.store(limit, std::memory_order_relaxed);
-  }
-  // In a fork's child, which has no purger thread, and whose one thread may sleep from now on.
-  void forget_purger() noexcept {
-    if (get(regret_limit_) > Config::kRegretBytes) regret_limit_.store(Config::kRegretBytes, std::memory_order_relaxed);
-    set_purged_in_time(false);
+    if (!is && get(regret_) > Config::kRegretBytes) regret_.store(Config::kRegretBytes, std::memory_order_relaxed);
   }
   // A program of several threads gets no purger thread: all of them may sleep from now on, so little of what one regretted
   // may stay.

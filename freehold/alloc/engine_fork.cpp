@@ -89,7 +89,7 @@ void after_fork_in_child() noexcept {
   g_options.stats_fd = -1;  // it inherits the exit handler, but it is not the process that was asked for stats
   g_purger.forget();
   g_purger_gate.reset(--t_fork.all_forks);
-  g_core.arena().budget().forget_purger();
+  g_core.arena().budget().set_purged_in_time(false);
   g_process = os::is_confined() ? 0 : os::kernel::getpid();
   if (g_own_page != nullptr) *g_own_page = 1;
   check::forget_reports();

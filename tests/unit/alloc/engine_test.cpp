@@ -364,10 +364,10 @@ TEST_F(EnginePurger, LastThreadEnds_RegretThatOnlyThePurgerMadeCheapGoes) {
   const auto regret = [&] {
     return budget.allowance() - NativeConfig::kKeepBytes - budget.in_use() / NativeConfig::kKeepShare;
   };
-  EXPECT_GT(regret(), 2 * NativeConfig::kRegretBytes);
+  EXPECT_GT(regret(), NativeConfig::kRegretBytes);
   end();
   EXPECT_FALSE(g_purger.exists());
-  EXPECT_LE(regret(), 2 * NativeConfig::kRegretBytes);
+  EXPECT_LE(regret(), NativeConfig::kRegretBytes);
 }
 
 // Copied, since they are too small to be moved: as pages that nobody wrote they must not become memory.
