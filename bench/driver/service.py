@@ -23,7 +23,7 @@ QUICK_SCALE = 0.1
 # For any machine, since counts of pages repeat; at a tenth of the size after 2 idle seconds, too, where the 2 MiB that may be kept free weigh ten
 # times as much. By sessions so few pages hold a survivor that only their number, times 1.1, and some MiB can be told.
 CEILINGS = {"survivors_random": {"floor_ratio": 1.2}, "survivors_48": {"floor_ratio": 1.1}, "survivors_1024": {"floor_ratio": 1.15},
-            "survivors_sessions": {"excess_mib": 5.0}, "only_frees": {"floor": 8.0}, "phases": {"floor_ratio": 1.2},
+            "survivors_sessions": {"excess_mib": 4.0}, "only_frees": {"floor": 8.0}, "phases": {"floor_ratio": 1.2},
             "heavy_tail": {"floor_ratio": 1.6}, "fleet": {"floor_ratio": 1.45},
             **{row: {"lines_at_first": 1.0, "lines_at_last": 0.1} for row in ("lines_16", "lines_32")},
             "snapshot_500": {"child_dirty_percent": 1.6}}
