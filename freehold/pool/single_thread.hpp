@@ -15,8 +15,8 @@
 // The slot that was released last stands beside both. A thread that acquires and releases in turn leaves them alone, and no
 // load waits for the store before it.
 //
-// On an Intel guest it takes 0.7 to 1.0 times the best of Boost.Pool, S3 and S4 without locks; a stack of addresses alone
-// 0.7 to 1.6 (docs/pools.md).
+// On an Intel guest long lives take 0.5 to 0.9 times as long as with the best of the other pools, a pair 0.7 to 2.3 times
+// (docs/pools.md).
 //
 //   Invariant: the free slots among those that were cut are newest_ (unless 0), the run from begin_ by distance_ to end_,
 //   and those on the stack. An entry of it is an address, or kRun above a run's end, distance and beginning. Slots from
