@@ -10,17 +10,17 @@
 #include <optional>
 
 #include "cli/command.hpp"
-#include "cli/report/json.hpp"
-#include "cli/run/preload_check.hpp"
-#include "cli/run/program.hpp"
-#include "cli/run/traced_tree.hpp"
-#include "cli/support/arguments.hpp"
-#include "cli/support/failure.hpp"
-#include "cli/support/library.hpp"
-#include "cli/support/live_process.hpp"
-#include "cli/support/output_file.hpp"
-#include "freehold/live/process.hpp"
-#include "freehold/live/refusal.hpp"
+#include "tools/launch/preload_check.hpp"
+#include "tools/launch/program.hpp"
+#include "tools/launch/traced_tree.hpp"
+#include "tools/live/process.hpp"
+#include "tools/live/refusal.hpp"
+#include "tools/output/json.hpp"
+#include "tools/support/arguments.hpp"
+#include "tools/support/failure.hpp"
+#include "tools/support/library.hpp"
+#include "tools/support/live_process.hpp"
+#include "tools/support/output_file.hpp"
 
 namespace freehold::cli {
 namespace {

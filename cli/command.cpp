@@ -14,8 +14,8 @@
 #include <string_view>
 #include <utility>
 
-#include "cli/support/failure.hpp"
-#include "cli/support/output_file.hpp"
+#include "tools/support/failure.hpp"
+#include "tools/support/output_file.hpp"
 
 namespace freehold::cli {
 namespace {

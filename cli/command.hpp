@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/support/command_line.hpp"
+#include "tools/support/command_line.hpp"
 
 namespace freehold::cli {
 

@@ -10,30 +10,30 @@
 #include <optional>
 
 #include "cli/command.hpp"
-#include "cli/doctor/examine.hpp"
-#include "cli/doctor/gate.hpp"
-#include "cli/doctor/memory.hpp"
-#include "cli/doctor/results_json.hpp"
-#include "cli/doctor/variants.hpp"
-#include "cli/doctor/verdict_text.hpp"
-#include "cli/report/json.hpp"
-#include "cli/report/stack_profile.hpp"
-#include "cli/run/program.hpp"
-#include "cli/support/arguments.hpp"
-#include "cli/support/carried.hpp"
-#include "cli/support/failure.hpp"
-#include "cli/support/interrupts.hpp"
-#include "cli/support/library.hpp"
-#include "cli/support/output_file.hpp"
-#include "cli/support/shell.hpp"
-#include "freehold/doctor/analysis/own_malloc.hpp"
-#include "freehold/doctor/analysis/profile.hpp"
-#include "freehold/doctor/run/program.hpp"
-#include "freehold/doctor/run/throughput.hpp"
+#include "tools/doctor/facts/own_malloc.hpp"
+#include "tools/doctor/facts/profile.hpp"
+#include "tools/doctor/report/examine.hpp"
+#include "tools/doctor/report/gate.hpp"
+#include "tools/doctor/report/memory.hpp"
+#include "tools/doctor/report/results_json.hpp"
+#include "tools/doctor/report/variants.hpp"
+#include "tools/doctor/report/verdict_text.hpp"
+#include "tools/doctor/run/program.hpp"
+#include "tools/doctor/run/throughput.hpp"
+#include "tools/launch/program.hpp"
+#include "tools/output/json.hpp"
+#include "tools/output/stack_profile.hpp"
+#include "tools/support/arguments.hpp"
+#include "tools/support/carried.hpp"
+#include "tools/support/failure.hpp"
+#include "tools/support/interrupts.hpp"
+#include "tools/support/library.hpp"
+#include "tools/support/output_file.hpp"
+#include "tools/support/shell.hpp"
 
 namespace freehold::cli {
 namespace {
-using namespace doctor;
+using namespace doctor::report;
 using freehold::doctor::ParallelismControl;
 
 constexpr unsigned kMostThreads = 4096;
@@ -89,7 +89,7 @@ void set_argument(Settings& settings, const std::string& text) {
 }
 
 void set_parallelism(Settings& settings, const DoctorOptions& options) {
-  const auto cpus = static_cast<unsigned>(freehold::doctor::cpus_in_order().size());
+  const auto cpus = static_cast<unsigned>(doctor::cpus_in_order().size());
   const bool marked = has_number_mark(settings.command);
   if (options.env && (options.arg || marked))
     throw Failure(kExitRefused, "--env and {n} in an argument: the program is told its threads by one of them");
@@ -220,19 +220,19 @@ bool has_failure(const auto& experiment) {
 }
 
 // Examines the program and writes what was found. Files first: a terminal that went away must not cost them.
-int answer_about_memory(const doctor::MemoryRequest& request, const DoctorOptions& options, const FailOn& fail_on) {
-  doctor::MemoryDiagnosis diagnosis;
+int answer_about_memory(const MemoryRequest& request, const DoctorOptions& options, const FailOn& fail_on) {
+  MemoryDiagnosis diagnosis;
   {
     Interrupts interrupts;
     Progress progress;
-    diagnosis = doctor::examine_memory(request, interrupts, progress);
+    diagnosis = examine_memory(request, interrupts, progress);
   }
-  const nlohmann::ordered_json report = doctor::json_of(diagnosis);
+  const nlohmann::ordered_json report = json_of(diagnosis);
   const Gate gate = fail_on.judge(name_of(diagnosis.verdict.cause));
-  const std::string answer = doctor::text_of(gate);
-  const std::string summary = doctor::summary_of(diagnosis) + (answer.empty() ? "" : '\n' + answer);
-  if (options.html) write_file(*options.html, doctor::page_of(diagnosis));
-  if (options.summary) write_file(*options.summary, doctor::markdown_of(diagnosis) + '\n' + doctor::markdown_of(gate));
+  const std::string answer = text_of(gate);
+  const std::string summary = summary_of(diagnosis) + (answer.empty() ? "" : '\n' + answer);
+  if (options.html) write_file(*options.html, page_of(diagnosis));
+  if (options.summary) write_file(*options.summary, markdown_of(diagnosis) + '\n' + markdown_of(gate));
   write_report(options.json, text_of(report), summary, summary);
   if (diagnosis.signal != 0) return 128 + diagnosis.signal;
   if (fail_on.is_asked()) return gate.exit_code();
@@ -252,7 +252,7 @@ int ask_about_memory(const DoctorOptions& options, const std::vector<std::string
     if (is_given) throw Failure(kExitRefused, fmt::format("--memory: {} is for the question of time; leave it out", name));
   if (program.empty()) throw Failure(kExitRefused, "--memory: which program? freehold doctor --memory -- PROGRAM ARGS…");
   const FailOn fail_on(Question::kMemory, options.fail_on);
-  doctor::MemoryRequest request{.settings = {}, .program = {}, .allocators = options.allocators};
+  MemoryRequest request{.settings = {}, .program = {}, .allocators = options.allocators};
   Settings& settings = request.settings;
   settings.command = program;
   DoctorOptions with_time = options;  // a server may be ended after a time without a figure of its load
@@ -278,18 +278,18 @@ int judge_report(const DoctorOptions& options, const std::vector<std::string>& p
   const FailOn fail_on(Question::kTime, options.fail_on);
   const nlohmann::ordered_json report = read_report(*options.from);
   const Gate gate = fail_on.judge(report["verdict"]["cause"].get<std::string>());
-  if (options.summary) write_file(*options.summary, doctor::markdown_of(report, gate));
-  print_to_stdout(fmt::format("{}\n{}", printable(report["verdict"]["headline"].get<std::string>()), doctor::text_of(gate)));
+  if (options.summary) write_file(*options.summary, markdown_of(report, gate));
+  print_to_stdout(fmt::format("{}\n{}", printable(report["verdict"]["headline"].get<std::string>()), text_of(gate)));
   return gate.exit_code();
 }
 
-StackProfile stacks_of(const freehold::doctor::Profile& profile) {
+StackProfile stacks_of(const doctor::Profile& profile) {
   StackProfile stacks;
-  for (std::size_t i = 0; i < freehold::doctor::kMeasures; ++i) {
-    const auto measure = static_cast<freehold::doctor::Measure>(i);
+  for (std::size_t i = 0; i < doctor::kMeasures; ++i) {
+    const auto measure = static_cast<doctor::Measure>(i);
     stacks.measures.push_back({std::string(name_of(measure)), std::string(unit_of(measure))});
   }
-  stacks.shown_first = static_cast<std::size_t>(freehold::doctor::Measure::kTime);
+  stacks.shown_first = static_cast<std::size_t>(doctor::Measure::kTime);
   stacks.frames = profile.frames;
   for (const auto& row : profile.rows) stacks.rows.push_back({row.frames, {row.values.begin(), row.values.end()}});
   stacks.seconds = profile.seconds;
@@ -315,9 +315,9 @@ int run_doctor(const DoctorOptions& options, const std::vector<std::string>& pro
   if (options.pprof && diagnosis.profile != nullptr) write_file(*options.pprof, pprof_of(stacks_of(*diagnosis.profile)));
   const nlohmann::ordered_json report = results_json(diagnosis, {.sites = kSitesOfSummary, .alone = false});
   const Gate gate = fail_on.judge(name_of(diagnosis.verdict.cause));
-  if (options.summary) write_file(*options.summary, doctor::markdown_of(report, gate));
+  if (options.summary) write_file(*options.summary, markdown_of(report, gate));
   std::string summary = summary_of(diagnosis, options.html.value_or(""));
-  if (const std::string answer = doctor::text_of(gate); !answer.empty()) summary += '\n' + answer;
+  if (const std::string answer = text_of(gate); !answer.empty()) summary += '\n' + answer;
   write_report(options.json, options.json ? text_of(results_json(diagnosis)) : "", summary, summary);
   if (diagnosis.signal != 0) return 128 + diagnosis.signal;
   if (options.pprof && diagnosis.profile == nullptr)

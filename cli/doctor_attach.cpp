@@ -4,13 +4,14 @@
 #include <optional>
 
 #include "cli/command.hpp"
-#include "cli/doctor/attached.hpp"
-#include "cli/doctor/gate.hpp"
-#include "cli/report/json.hpp"
-#include "cli/support/live_process.hpp"
-#include "cli/support/output_file.hpp"
+#include "tools/doctor/report/attached.hpp"
+#include "tools/doctor/report/gate.hpp"
+#include "tools/output/json.hpp"
+#include "tools/support/live_process.hpp"
+#include "tools/support/output_file.hpp"
 
 namespace freehold::cli {
+using namespace doctor::report;
 namespace {
 
 struct AttachOptions {
@@ -20,19 +21,19 @@ struct AttachOptions {
 
 int run_attach(const AttachOptions& options) {
   open_standard_files();
-  freehold::doctor::AttachSettings settings;
+  doctor::AttachSettings settings;
   settings.pid = process_number("doctor attach", options.pid);
-  if (options.seconds) settings.seconds = doctor::parse_seconds("--for", *options.seconds);
+  if (options.seconds) settings.seconds = parse_seconds("--for", *options.seconds);
   settings.count_calls = options.count_calls;
   check_report(options.json);
-  doctor::AttachedReport attached;
+  AttachedReport attached;
   {
     Interrupts interrupts;
     Progress progress;
-    attached = doctor::attach(settings, interrupts, progress);
+    attached = attach(settings, interrupts, progress);
   }
-  const std::string text = doctor::text_of(attached);
-  write_report(options.json, text_of(doctor::json_of(attached)), text, text);
+  const std::string text = text_of(attached);
+  write_report(options.json, text_of(json_of(attached)), text, text);
   return attached.process.signal != 0 ? 128 + attached.process.signal : 0;
 }
 

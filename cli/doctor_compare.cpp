@@ -7,16 +7,16 @@
 #include <optional>
 
 #include "cli/command.hpp"
-#include "cli/doctor/comparison.hpp"
-#include "cli/doctor/gate.hpp"
-#include "cli/report/json.hpp"
-#include "cli/support/arguments.hpp"
-#include "cli/support/output_file.hpp"
-#include "cli/support/shell.hpp"
+#include "tools/doctor/report/comparison.hpp"
+#include "tools/doctor/report/gate.hpp"
+#include "tools/output/json.hpp"
+#include "tools/support/arguments.hpp"
+#include "tools/support/output_file.hpp"
+#include "tools/support/shell.hpp"
 
 namespace freehold::cli {
 namespace {
-using namespace doctor;
+using namespace doctor::report;
 
 constexpr double kCompareBudget_s = 60;
 
@@ -67,10 +67,10 @@ int run_compare(const CompareOptions& options) {
   check_report(options.json);
   if (options.json && options.summary) check_different({{"--json", *options.json}, {"--summary", *options.summary}});
   const ComparisonReport comparison = comparison_of(options);
-  const Gate gate = options.worse_than ? doctor::worse_than(comparison, *options.worse_than, worse_by) : Gate{};
-  const std::string text = doctor::text_of(comparison) + doctor::text_of(gate);
-  if (options.summary) write_file(*options.summary, doctor::markdown_of(comparison, gate));
-  write_report(options.json, cli::text_of(doctor::json_of(comparison)), text, text);
+  const Gate gate = options.worse_than ? worse_than(comparison, *options.worse_than, worse_by) : Gate{};
+  const std::string text = text_of(comparison) + text_of(gate);
+  if (options.summary) write_file(*options.summary, markdown_of(comparison, gate));
+  write_report(options.json, tools::text_of(json_of(comparison)), text, text);
   return comparison.signal != 0 ? 128 + comparison.signal : gate.exit_code();
 }
 

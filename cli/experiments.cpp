@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "cli/command.hpp"
-#include "cli/support/failure.hpp"
-#include "cli/support/library.hpp"
+#include "tools/support/failure.hpp"
+#include "tools/support/library.hpp"
 
 namespace freehold::cli {
 namespace {

@@ -16,14 +16,14 @@
 #include "cli/command.hpp"
 #include "cli/heap/profile.hpp"
 #include "cli/heap/table.hpp"
-#include "cli/report/json.hpp"
-#include "cli/run/launch.hpp"
-#include "cli/run/program.hpp"
-#include "cli/support/arguments.hpp"
-#include "cli/support/failure.hpp"
-#include "cli/support/library.hpp"
-#include "cli/support/live_process.hpp"
-#include "cli/support/output_file.hpp"
+#include "tools/launch/launch.hpp"
+#include "tools/launch/program.hpp"
+#include "tools/output/json.hpp"
+#include "tools/support/arguments.hpp"
+#include "tools/support/failure.hpp"
+#include "tools/support/library.hpp"
+#include "tools/support/live_process.hpp"
+#include "tools/support/output_file.hpp"
 
 namespace freehold::cli {
 namespace {
@@ -83,7 +83,7 @@ std::string text_of(const HeapProfile& profile, Format format, const heap::Table
   switch (format) {
     case Format::kTable: return heap::table_of(profile, table);
     case Format::kPprof: return pprof_of(stacks);
-    case Format::kJson: return cli::text_of(heap::json_of(profile));
+    case Format::kJson: return tools::text_of(heap::json_of(profile));
   }
   __builtin_unreachable();
 }

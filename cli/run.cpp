@@ -11,15 +11,15 @@
 #include <optional>
 
 #include "cli/command.hpp"
-#include "cli/report/json.hpp"
-#include "cli/run/launch.hpp"
-#include "cli/run/program.hpp"
-#include "cli/support/arguments.hpp"
-#include "cli/support/failure.hpp"
-#include "cli/support/library.hpp"
-#include "cli/support/machine.hpp"
-#include "cli/support/output_file.hpp"
-#include "cli/support/units.hpp"
+#include "tools/launch/launch.hpp"
+#include "tools/launch/program.hpp"
+#include "tools/output/json.hpp"
+#include "tools/support/arguments.hpp"
+#include "tools/support/failure.hpp"
+#include "tools/support/library.hpp"
+#include "tools/support/machine.hpp"
+#include "tools/support/output_file.hpp"
+#include "tools/support/units.hpp"
 
 namespace freehold::cli {
 namespace {

@@ -10,14 +10,14 @@
 
 #include "cli/command.hpp"
 #include "cli/stats/sample.hpp"
-#include "cli/support/arguments.hpp"
-#include "cli/support/failure.hpp"
-#include "cli/support/interrupts.hpp"
-#include "cli/support/live_process.hpp"
-#include "cli/support/machine.hpp"
-#include "cli/support/output_file.hpp"
-#include "freehold/live/process.hpp"
-#include "freehold/live/stats.hpp"
+#include "tools/live/process.hpp"
+#include "tools/live/stats.hpp"
+#include "tools/support/arguments.hpp"
+#include "tools/support/failure.hpp"
+#include "tools/support/interrupts.hpp"
+#include "tools/support/live_process.hpp"
+#include "tools/support/machine.hpp"
+#include "tools/support/output_file.hpp"
 
 namespace freehold::cli {
 namespace {

@@ -12,11 +12,11 @@
 #include <vector>
 
 #include "cli/command.hpp"
-#include "cli/report/json.hpp"
-#include "cli/support/arguments.hpp"
-#include "cli/support/failure.hpp"
-#include "cli/support/output_file.hpp"
 #include "cli/workers/run.hpp"
+#include "tools/output/json.hpp"
+#include "tools/support/arguments.hpp"
+#include "tools/support/failure.hpp"
+#include "tools/support/output_file.hpp"
 
 namespace freehold::cli {
 namespace {

@@ -190,14 +190,16 @@ function(freehold_unite list)
   set(${list} ${rest} PARENT_SCOPE)
 endfunction()
 
-# freehold_embed(<variable> <header> <name>=<file>...): a source that defines what the header declares, the content of the files.
+# freehold_embed(<variable> <header> <name>=<file>...): a source that defines what the header declares, the content of the files, in the
+# namespace freehold::<the header's first folder>::assets.
 function(freehold_embed source header)
   list(TRANSFORM ARGN REPLACE "^[^=]+=" "" OUTPUT_VARIABLE files)
   set(made ${CMAKE_CURRENT_BINARY_DIR}/${source}.cpp)
-  set(script ${PROJECT_SOURCE_DIR}/cli/report/embed.cmake)
+  set(script ${PROJECT_SOURCE_DIR}/tools/output/embed.cmake)
+  string(REGEX MATCH "^[a-z]+" space ${header})
   add_custom_command(
     OUTPUT ${made}
-    COMMAND ${CMAKE_COMMAND} -DOUTPUT=${made} -DHEADER=${header} "-DASSETS=${ARGN}" -P ${script}
+    COMMAND ${CMAKE_COMMAND} -DOUTPUT=${made} -DHEADER=${header} "-DASSETS=${ARGN}" -DNAMESPACE=${space} -P ${script}
     DEPENDS ${files} ${script}
     COMMENT "Embedding the pages of results"
     VERBATIM)

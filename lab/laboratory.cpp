@@ -2,18 +2,18 @@
 #include "lab/laboratory.hpp"
 
 #include "cli/experiments.hpp"
-#include "cli/support/output_file.hpp"
 #include "lab/articles/experiment.hpp"
 #include "lab/pools/experiment.hpp"
 #include "lab/scale/experiment.hpp"
 #include "lab/simulate/simulation.hpp"
 #include "lab/timers/experiment.hpp"
+#include "tools/support/output_file.hpp"
 
-namespace freehold::cli {
+namespace freehold::lab {
 namespace {
 
-void add(CLI::App& app, Invocation& invocation, const char* name, void (*add_options)(Command& command), int (*run)()) {
-  Command command(app, name, find_experiment(name)->summary);
+void add(CLI::App& app, cli::Invocation& invocation, const char* name, void (*add_options)(Command& command), int (*run)()) {
+  Command command(app, name, cli::find_experiment(name)->summary);
   add_options(command);
   command.on_use([&invocation, run] {
     open_standard_files();
@@ -23,7 +23,7 @@ void add(CLI::App& app, Invocation& invocation, const char* name, void (*add_opt
 
 }  // namespace
 
-void add_laboratory(CLI::App& app, Invocation& invocation) {
+void add_laboratory(CLI::App& app, cli::Invocation& invocation) {
   add(app, invocation, "scale", scale::add_options, scale::run_command);
   add(app, invocation, "pools", pools::add_options, pools::run_command);
   add(app, invocation, "simulate", simulate::add_options, simulate::run_command);
@@ -31,4 +31,4 @@ void add_laboratory(CLI::App& app, Invocation& invocation) {
   add(app, invocation, "articles", articles::add_options, articles::run_command);
 }
 
-}  // namespace freehold::cli
+}  // namespace freehold::lab

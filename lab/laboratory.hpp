@@ -3,8 +3,8 @@
 #pragma once
 #include "cli/command.hpp"
 
-namespace freehold::cli {
+namespace freehold::lab {
 
-void add_laboratory(CLI::App& app, Invocation& invocation);
+void add_laboratory(CLI::App& app, cli::Invocation& invocation);
 
-}  // namespace freehold::cli
+}  // namespace freehold::lab

@@ -12,6 +12,7 @@
 #include "lab/scale/job.hpp"
 #include "lab/timers/job.hpp"
 
+using namespace freehold::lab;
 using namespace freehold::cli;
 
 namespace {

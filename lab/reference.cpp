@@ -3,6 +3,7 @@
 #include "cli/reference/commands.hpp"
 #include "lab/laboratory.hpp"
 
+using namespace freehold::lab;
 using namespace freehold::cli;
 
 namespace {

@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/heap/table.hpp"
-#include "cli/report/assets.hpp"
-#include "cli/report/page.hpp"
-#include "freehold/doctor/analysis/call_sites.hpp"
+#include "tools/doctor/facts/call_sites.hpp"
+#include "tools/output/assets.hpp"
+#include "tools/output/page.hpp"
 
 namespace freehold::cli::heap {
 namespace {
@@ -115,12 +115,12 @@ ordered_json head_json(const HeapProfile& profile) {
 }
 
 std::string page_with(const char* question, const ordered_json& json) {
-  return cli::page_of({.title = "Freehold: the heap profile",
-                       .brand = "Freehold · heap profile",
-                       .question = question,
-                       .sections = assets::heap_html,
-                       .script = assets::heap_js},
-                      json);
+  return tools::page_of({.title = "Freehold: the heap profile",
+                         .brand = "Freehold · heap profile",
+                         .question = question,
+                         .sections = assets::heap_html,
+                         .script = assets::heap_js},
+                        json);
 }
 
 }  // namespace

@@ -14,13 +14,13 @@
 #include <optional>
 #include <tuple>
 
-#include "cli/report/json.hpp"
-#include "cli/support/failure.hpp"
-#include "cli/support/live_process.hpp"
-#include "cli/support/output_file.hpp"
-#include "freehold/doctor/analysis/call_sites.hpp"
-#include "freehold/live/profile.hpp"
 #include "freehold/profile/byte_sampler.hpp"
+#include "tools/doctor/facts/call_sites.hpp"
+#include "tools/live/profile.hpp"
+#include "tools/output/json.hpp"
+#include "tools/support/failure.hpp"
+#include "tools/support/live_process.hpp"
+#include "tools/support/output_file.hpp"
 
 namespace freehold::cli::heap {
 namespace {

@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/report/stack_profile.hpp"
+#include "tools/output/stack_profile.hpp"
 
 namespace freehold::cli::heap {
 

@@ -5,10 +5,10 @@
 #include <cmath>
 #include <map>
 
-#include "cli/report/text.hpp"
-#include "cli/support/failure.hpp"
-#include "cli/support/units.hpp"
-#include "freehold/doctor/analysis/call_sites.hpp"
+#include "tools/doctor/facts/call_sites.hpp"
+#include "tools/output/text.hpp"
+#include "tools/support/failure.hpp"
+#include "tools/support/units.hpp"
 
 namespace freehold::cli::heap {
 namespace {

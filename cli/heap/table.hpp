@@ -39,7 +39,7 @@ struct TableOptions {
 [[nodiscard]] std::string headline_of(const HeapProfile& profile);
 
 // A heap profile as one HTML page that needs nothing else: flame graphs, and sites to sort and to search.
-// cli/report/heap.html and heap.js within the frame that all pages share.
+// tools/output/heap.html and heap.js within the frame that all pages share.
 
 // In use now and at the peak. At most kPageStacks stacks of each, the heaviest; the page says what is left out.
 [[nodiscard]] std::string page_of(const HeapProfile& profile);

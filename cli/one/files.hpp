@@ -3,7 +3,7 @@
 #pragma once
 #include <span>
 
-#include "cli/support/carried.hpp"
+#include "tools/support/carried.hpp"
 
 namespace freehold::cli::one {
 

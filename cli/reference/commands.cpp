@@ -8,8 +8,8 @@
 #include <CLI/Formatter.hpp>
 #include <filesystem>
 
-#include "cli/support/failure.hpp"
-#include "cli/support/output_file.hpp"
+#include "tools/support/failure.hpp"
+#include "tools/support/output_file.hpp"
 
 namespace freehold::cli::reference {
 namespace {

@@ -7,8 +7,8 @@
 #include <map>
 #include <utility>
 
-#include "cli/report/json.hpp"
 #include "cli/stats/sample.hpp"
+#include "tools/output/json.hpp"
 
 namespace freehold::cli::stats {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "freehold/live/stats.hpp"
+#include "tools/live/stats.hpp"
 
 namespace freehold::cli::stats {
 

@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "cli/stats/sample.hpp"
-#include "cli/support/failure.hpp"
-#include "cli/support/units.hpp"
+#include "tools/support/failure.hpp"
+#include "tools/support/units.hpp"
 
 namespace freehold::cli::stats {
 namespace {

@@ -12,7 +12,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "cli/support/failure.hpp"
+#include "tools/support/failure.hpp"
 
 namespace freehold::cli::workers {
 

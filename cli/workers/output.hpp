@@ -9,8 +9,8 @@
 #include <string>
 #include <string_view>
 
-#include "cli/support/file_descriptor.hpp"
-#include "cli/support/interrupts.hpp"
+#include "tools/support/file_descriptor.hpp"
+#include "tools/support/interrupts.hpp"
 
 namespace freehold::cli::workers {
 

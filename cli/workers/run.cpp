@@ -17,11 +17,11 @@
 #include <optional>
 #include <utility>
 
-#include "cli/support/failure.hpp"
-#include "cli/support/file_descriptor.hpp"
-#include "cli/support/interrupts.hpp"
 #include "cli/workers/output.hpp"
 #include "freehold/component.h"
+#include "tools/support/failure.hpp"
+#include "tools/support/file_descriptor.hpp"
+#include "tools/support/interrupts.hpp"
 
 namespace freehold::cli::workers {
 namespace {

@@ -7,9 +7,9 @@
 
 #include <optional>
 
-#include "cli/support/failure.hpp"
-#include "cli/support/interrupts.hpp"
 #include "freehold/process.hpp"
+#include "tools/support/failure.hpp"
+#include "tools/support/interrupts.hpp"
 
 namespace freehold::cli::workers {
 namespace {

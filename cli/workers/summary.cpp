@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "cli/support/failure.hpp"
+#include "tools/support/failure.hpp"
 
 namespace freehold::cli::workers {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "cli/support/file_descriptor.hpp"
+#include "tools/support/file_descriptor.hpp"
 
 namespace freehold::cli::workers {
 

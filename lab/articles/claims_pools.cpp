@@ -8,7 +8,7 @@
 
 #include "lab/articles/findings.hpp"
 
-namespace freehold::cli::articles {
+namespace freehold::lab::articles {
 namespace {
 using pools::Context;
 using pools::Trial;
@@ -46,7 +46,7 @@ class Figures {
  private:
   template <class F>
   [[nodiscard]] Sets sets_of(std::string_view pool, const pools::Row& row, std::uint32_t shards, bool counted, F f) const {
-    return cli::sets_of(results_.find(row, pool, shards, counted), f);
+    return lab::sets_of(results_.find(row, pool, shards, counted), f);
   }
 
   const pools::Results& results_;
@@ -656,4 +656,4 @@ void find_pools_compared(const Results& results, Findings& findings) {
   found.tables();
 }
 
-}  // namespace freehold::cli::articles
+}  // namespace freehold::lab::articles

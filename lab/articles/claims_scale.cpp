@@ -8,7 +8,7 @@
 
 #include "lab/articles/findings.hpp"
 
-namespace freehold::cli::articles {
+namespace freehold::lab::articles {
 namespace {
 using namespace scale;
 
@@ -66,9 +66,9 @@ class Scaling {
 void take_over(const scale::Results& results, Claims& claims, std::string_view id, std::string statement,
                std::string limits) {
   const scale::Verdict verdict = verdict_of(results);
-  const auto found = std::ranges::find(verdict.claims, id, &cli::Claim::id);
+  const auto found = std::ranges::find(verdict.claims, id, &lab::Claim::id);
   articles::Claim claim;
-  if (found != verdict.claims.end()) static_cast<cli::Claim&>(claim) = *found;
+  if (found != verdict.claims.end()) static_cast<lab::Claim&>(claim) = *found;
   claim.id = id;
   claim.statement = std::move(statement);
   claim.limits = std::move(limits);
@@ -477,4 +477,4 @@ void find_thread_local(const Results& results, Findings& findings) {
   table_of_blocks(results, scaling, findings);
 }
 
-}  // namespace freehold::cli::articles
+}  // namespace freehold::lab::articles

@@ -7,7 +7,7 @@
 #include "lab/articles/findings.hpp"
 #include "lab/experiment/command.hpp"
 
-namespace freehold::cli::articles {
+namespace freehold::lab::articles {
 namespace {
 using namespace timers;
 
@@ -219,4 +219,4 @@ void find_timers(const articles::Results& results, Findings& findings) {
   found.bars();
 }
 
-}  // namespace freehold::cli::articles
+}  // namespace freehold::lab::articles

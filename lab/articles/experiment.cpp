@@ -12,7 +12,7 @@
 #include "lab/experiment/options.hpp"
 #include "lab/experiment/run.hpp"
 
-namespace freehold::cli::articles {
+namespace freehold::lab::articles {
 namespace {
 
 OptionTable<Choice>& options() {
@@ -202,7 +202,7 @@ Results run_experiment(const Results& plan, Interrupts& interrupts, Progress& pr
 
 std::vector<std::string> failures_of(const Results& results) {
   std::vector<std::string> all;
-  for_each_part(results, [&](const auto& part) { std::ranges::move(cli::failures_of(*part), std::back_inserter(all)); });
+  for_each_part(results, [&](const auto& part) { std::ranges::move(lab::failures_of(*part), std::back_inserter(all)); });
   return all;
 }
 
@@ -221,7 +221,7 @@ int run_command() {
                    .c_str(),
                stderr);
   }
-  return cli::run_command(options().files(), plan, run_experiment, page_parts());
+  return lab::run_command(options().files(), plan, run_experiment, page_parts());
 }
 
 namespace {
@@ -322,4 +322,4 @@ Results plan_of(const Choice& choice) {
   return plan;
 }
 
-}  // namespace freehold::cli::articles
+}  // namespace freehold::lab::articles

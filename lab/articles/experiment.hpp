@@ -6,13 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "cli/support/interrupts.hpp"
 #include "lab/experiment/series.hpp"
 #include "lab/pools/experiment.hpp"
 #include "lab/scale/experiment.hpp"
 #include "lab/timers/experiment.hpp"
+#include "tools/support/interrupts.hpp"
 
-namespace freehold::cli::articles {
+namespace freehold::lab::articles {
 
 // The measurements for the articles' claims: experiments of the other commands, each limited to the rows that a claim needs.
 // There is no measuring code here.
@@ -56,7 +56,7 @@ void for_each_part(AnyResults& results, auto f) {
        results.blocks_one_cpu);
 }
 inline void drop_disturbed(Results& results) {
-  for_each_part(results, [](auto& part) { cli::drop_disturbed(*part); });
+  for_each_part(results, [](auto& part) { lab::drop_disturbed(*part); });
 }
 
 // Throws Failure when Freehold's library, which article 4's claims need, cannot be found.
@@ -78,4 +78,4 @@ struct Extent {
 void add_options(Command& command);
 [[nodiscard]] int run_command();
 
-}  // namespace freehold::cli::articles
+}  // namespace freehold::lab::articles

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace freehold::cli::articles {
+namespace freehold::lab::articles {
 
 namespace {
 
@@ -71,4 +71,4 @@ void Claims::add(Claim claim) {
   all_.push_back(std::move(claim));
 }
 
-}  // namespace freehold::cli::articles
+}  // namespace freehold::lab::articles

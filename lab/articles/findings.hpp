@@ -11,9 +11,9 @@
 
 #include "lab/articles/experiment.hpp"
 
-namespace freehold::cli::articles {
+namespace freehold::lab::articles {
 
-struct Claim : cli::Claim {
+struct Claim : lab::Claim {
   std::uint32_t article = 0;
   std::string limits;  // why the outcome does not say more
 };
@@ -103,4 +103,4 @@ class Claims {
   std::vector<Claim>& all_;
 };
 
-}  // namespace freehold::cli::articles
+}  // namespace freehold::lab::articles

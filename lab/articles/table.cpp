@@ -6,13 +6,13 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "cli/report/json.hpp"
-#include "cli/report/page.hpp"
-#include "cli/report/text.hpp"
 #include "lab/experiment/assets.hpp"
 #include "lab/experiment/command.hpp"
+#include "tools/output/json.hpp"
+#include "tools/output/page.hpp"
+#include "tools/output/text.hpp"
 
-namespace freehold::cli::articles {
+namespace freehold::lab::articles {
 namespace {
 
 // Characters, not bytes.
@@ -141,4 +141,4 @@ ordered_json results_json(const Results& results) {
   return json;
 }
 
-}  // namespace freehold::cli::articles
+}  // namespace freehold::lab::articles

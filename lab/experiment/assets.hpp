@@ -3,7 +3,7 @@
 #pragma once
 #include <string_view>
 
-namespace freehold::cli::assets {
+namespace freehold::lab::assets {
 
 extern const std::string_view scale_html;
 extern const std::string_view scale_js;
@@ -14,4 +14,4 @@ extern const std::string_view timers_js;
 extern const std::string_view articles_html;
 extern const std::string_view articles_js;
 
-}  // namespace freehold::cli::assets
+}  // namespace freehold::lab::assets

@@ -13,7 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace freehold::cli {
+namespace freehold::lab {
 
 template <class T, std::size_t N>
 class BatchRing {
@@ -50,4 +50,4 @@ class BatchRing {
   alignas(64) std::atomic<std::uint64_t> emptied_{0};  // written by the consumer
 };
 
-}  // namespace freehold::cli
+}  // namespace freehold::lab

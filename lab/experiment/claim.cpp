@@ -8,7 +8,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-namespace freehold::cli {
+namespace freehold::lab {
 namespace {
 
 double shown(double value) { return std::round(100 * value) / 100; }
@@ -68,4 +68,4 @@ nlohmann::ordered_json ratio_json(const Claim& claim) {
           {"disturbed", claim.disturbed}};
 }
 
-}  // namespace freehold::cli
+}  // namespace freehold::lab

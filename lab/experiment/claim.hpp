@@ -11,11 +11,11 @@
 #include <utility>
 #include <vector>
 
-#include "cli/support/names.hpp"
 #include "lab/experiment/series.hpp"
 #include "lab/experiment/sets.hpp"
+#include "tools/support/names.hpp"
 
-namespace freehold::cli {
+namespace freehold::lab {
 
 enum class Outcome : std::uint8_t { kReproduced, kRefuted, kUndecided, kNotTestable, kNotMeasured };
 inline constexpr Names<Outcome, 5> kOutcomes{{"reproduced", "refuted", "undecided", "not testable", "not measured"}};
@@ -66,4 +66,4 @@ template <class Results>
   return claims;
 }
 
-}  // namespace freehold::cli
+}  // namespace freehold::lab

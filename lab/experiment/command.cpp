@@ -5,9 +5,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/report/json.hpp"
+#include "tools/output/json.hpp"
 
-namespace freehold::cli {
+namespace freehold::lab {
 
 void refuse_candidate(const std::string& option, const std::string& name) {
   throw Failure(kExitRefused,
@@ -41,4 +41,4 @@ nlohmann::ordered_json head_json(const char* format, const RunRecord& record) {
           {"seconds", record.seconds}, {"machine", machine_json(record.machine)}};
 }
 
-}  // namespace freehold::cli
+}  // namespace freehold::lab

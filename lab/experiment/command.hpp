@@ -9,15 +9,15 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/report/page.hpp"
-#include "cli/support/arguments.hpp"
-#include "cli/support/command_line.hpp"
-#include "cli/support/failure.hpp"
-#include "cli/support/interrupts.hpp"
-#include "cli/support/output_file.hpp"
 #include "lab/experiment/series.hpp"
+#include "tools/output/page.hpp"
+#include "tools/support/arguments.hpp"
+#include "tools/support/command_line.hpp"
+#include "tools/support/failure.hpp"
+#include "tools/support/interrupts.hpp"
+#include "tools/support/output_file.hpp"
 
-namespace freehold::cli {
+namespace freehold::lab {
 
 // The options --json and --html of an experiment, and the files that they name.
 struct ResultFiles {
@@ -97,4 +97,4 @@ int print_list(const auto& all) {
   return 0;
 }
 
-}  // namespace freehold::cli
+}  // namespace freehold::lab

@@ -10,12 +10,12 @@
 #include <type_traits>
 #include <vector>
 
-#include "cli/support/names.hpp"
+#include "tools/support/names.hpp"
 
-namespace freehold::cli {
+namespace freehold::lab {
 
-// A value is a text, a number, a flag, an enumeration with names (cli/support/names.hpp), or a pointer to candidates, which
-// have a name.
+// A value is a text, a number, a flag, an enumeration with names (tools/support/names.hpp), or a pointer to candidates,
+// which have a name.
 template <class T>
 [[nodiscard]] std::string word_of(const T& value) {
   if constexpr (std::is_pointer_v<T>) return value->name;
@@ -53,4 +53,4 @@ template <class Job>
   return job;
 }
 
-}  // namespace freehold::cli
+}  // namespace freehold::lab

@@ -16,11 +16,11 @@
 #include <utility>
 #include <vector>
 
-#include "cli/support/failure.hpp"
-#include "cli/support/file_descriptor.hpp"
 #include "freehold/os/child_environment.hpp"
+#include "tools/support/failure.hpp"
+#include "tools/support/file_descriptor.hpp"
 
-namespace freehold::cli {
+namespace freehold::lab {
 namespace {
 
 constexpr int kReportFd = 3;  // in the worker
@@ -161,4 +161,4 @@ bool write_report(const void* report, std::size_t bytes) {
   return ::write(kReportFd, report, bytes) == static_cast<ssize_t>(bytes);
 }
 
-}  // namespace freehold::cli
+}  // namespace freehold::lab

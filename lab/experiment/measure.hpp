@@ -12,9 +12,9 @@
 #include <variant>
 #include <vector>
 
-#include "cli/support/interrupts.hpp"
+#include "tools/support/interrupts.hpp"
 
-namespace freehold::cli {
+namespace freehold::lab {
 
 // Runs one measurement in a fresh process: starts this executable again as a worker, if wanted with a preloaded library, and
 // reads the bytes of its report from a pipe. Kills a worker that exceeds its time limit, or that still runs at Ctrl-C.
@@ -69,4 +69,4 @@ int run_as_worker(auto measure) {
   });
 }
 
-}  // namespace freehold::cli
+}  // namespace freehold::lab

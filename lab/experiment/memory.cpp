@@ -16,7 +16,7 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-namespace freehold::cli {
+namespace freehold::lab {
 namespace {
 
 struct Mapping {
@@ -69,4 +69,4 @@ void warm_heap(std::size_t bytes) {
 
 std::size_t heap_bytes() { return ::mallinfo2().uordblks; }
 
-}  // namespace freehold::cli
+}  // namespace freehold::lab

@@ -4,7 +4,7 @@
 #pragma once
 #include <cstddef>
 
-namespace freehold::cli {
+namespace freehold::lab {
 
 // Makes the process's mappings of at most `most_bytes` resident, for example a pool's memory after construction. Contents
 // stay as they are. Pre: one thread.
@@ -16,4 +16,4 @@ void keep_heap();
 // Bytes that the program has allocated by malloc.
 [[nodiscard]] std::size_t heap_bytes();
 
-}  // namespace freehold::cli
+}  // namespace freehold::lab

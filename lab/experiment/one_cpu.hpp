@@ -5,7 +5,7 @@
 
 #include <stdexcept>
 
-namespace freehold::cli {
+namespace freehold::lab {
 
 // Keeps the calling thread, and all threads and processes that it will start, on the CPU where it is. Throws
 // std::runtime_error.
@@ -16,4 +16,4 @@ inline void stay_on_this_cpu() {
   if (::sched_setaffinity(0, sizeof one, &one) != 0) throw std::runtime_error("the workers cannot be kept on one CPU");
 }
 
-}  // namespace freehold::cli
+}  // namespace freehold::lab

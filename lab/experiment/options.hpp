@@ -16,12 +16,12 @@
 #include <utility>
 #include <vector>
 
-#include "cli/report/json.hpp"
-#include "cli/support/arguments.hpp"
-#include "cli/support/command_line.hpp"
 #include "lab/experiment/command.hpp"
+#include "tools/output/json.hpp"
+#include "tools/support/arguments.hpp"
+#include "tools/support/command_line.hpp"
 
-namespace freehold::cli {
+namespace freehold::lab {
 
 template <class Settings>
 class OptionTable {
@@ -200,4 +200,4 @@ template <class T, class... Members>
   return json;
 }
 
-}  // namespace freehold::cli
+}  // namespace freehold::lab

@@ -6,7 +6,7 @@
 #include <deque>
 #include <functional>
 
-namespace freehold::cli {
+namespace freehold::lab {
 
 class OthersShare {
  public:
@@ -42,4 +42,4 @@ class OthersShare {
   double begin_s_ = 0;
 };
 
-}  // namespace freehold::cli
+}  // namespace freehold::lab

@@ -27,14 +27,14 @@
 #include <variant>
 #include <vector>
 
-#include "cli/support/interrupts.hpp"
 #include "lab/experiment/job_words.hpp"
 #include "lab/experiment/measure.hpp"
 #include "lab/experiment/others.hpp"
 #include "lab/experiment/sample_store.hpp"
 #include "lab/experiment/series.hpp"
+#include "tools/support/interrupts.hpp"
 
-namespace freehold::cli {
+namespace freehold::lab {
 
 // The indices 0…count-1 in a random order given by `seed`, with the indices of one group side by side, at the place of the
 // group's first index. group(i) returns any ordered value. Groups, and the indices within a group, keep the random order.
@@ -132,4 +132,4 @@ void record_run(RunRecord& record, auto measure) {
   record.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-}  // namespace freehold::cli
+}  // namespace freehold::lab

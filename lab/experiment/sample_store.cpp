@@ -6,11 +6,11 @@
 #include <filesystem>
 #include <fstream>
 
-#include "cli/support/failure.hpp"
-#include "cli/support/machine.hpp"
-#include "cli/support/output_file.hpp"
+#include "tools/support/failure.hpp"
+#include "tools/support/machine.hpp"
+#include "tools/support/output_file.hpp"
 
-namespace freehold::cli {
+namespace freehold::lab {
 namespace {
 
 std::string first_line() {
@@ -59,4 +59,4 @@ void SampleStore::write(const std::string& text) {
     throw Failure(kExitRefused, fmt::format("cannot write {}: {}", printable(name_), error_text(error)));
 }
 
-}  // namespace freehold::cli
+}  // namespace freehold::lab

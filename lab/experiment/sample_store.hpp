@@ -8,9 +8,9 @@
 #include <optional>
 #include <string>
 
-#include "cli/support/file_descriptor.hpp"
+#include "tools/support/file_descriptor.hpp"
 
-namespace freehold::cli {
+namespace freehold::lab {
 
 class SampleStore {
  public:
@@ -41,4 +41,4 @@ class SampleStore {
   FileDescriptor file_;
 };
 
-}  // namespace freehold::cli
+}  // namespace freehold::lab

@@ -3,9 +3,9 @@
 
 #include <fmt/format.h>
 
-#include "cli/support/statistics.hpp"
+#include "tools/support/statistics.hpp"
 
-namespace freehold::cli {
+namespace freehold::lab {
 
 void note_spread(double limit, const std::vector<Sets>& medians, std::vector<std::string>& notes) {
   std::size_t all = 0, wide = 0;
@@ -32,4 +32,4 @@ void note_busy(const std::vector<double>& others, std::vector<std::string>& note
 
 double spread_of(const Sets& sets) { return spread(known(sets)); }
 
-}  // namespace freehold::cli
+}  // namespace freehold::lab

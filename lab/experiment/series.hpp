@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
-#include "cli/support/machine.hpp"
 #include "lab/experiment/sets.hpp"
+#include "tools/support/machine.hpp"
 
-namespace freehold::cli {
+namespace freehold::lab {
 
 // The measurements of one job.
 template <class Job, class Report>
@@ -123,4 +123,4 @@ void note_spread(double limit, const std::vector<Sets>& medians, std::vector<std
 // (greatest − least) / median.
 [[nodiscard]] double spread_of(const Sets& sets);
 
-}  // namespace freehold::cli
+}  // namespace freehold::lab

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
-#include "cli/report/text.hpp"
-#include "cli/support/statistics.hpp"
+#include "tools/output/text.hpp"
+#include "tools/support/statistics.hpp"
 
-namespace freehold::cli {
+namespace freehold::lab {
 
 Sets combine(const std::vector<Sets>& figures, const std::function<double(const std::vector<double>&)>& f) {
   Sets result(std::ranges::min(figures, {}, &Sets::size).size());
@@ -57,4 +57,4 @@ std::optional<Range> range_of(const Sets& sets) {
 std::string figure_text(std::optional<double> value, const char* dash) { return value ? three_digits(*value) : dash; }
 std::string figure_text(const Sets& sets) { return figure_text(median_of(sets)); }
 
-}  // namespace freehold::cli
+}  // namespace freehold::lab

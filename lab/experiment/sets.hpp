@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace freehold::cli {
+namespace freehold::lab {
 
 // One place for each set; none: there is no figure.
 using Sets = std::vector<std::optional<double>>;
@@ -36,4 +36,4 @@ struct Range {
 [[nodiscard]] std::string figure_text(std::optional<double> value, const char* dash = "–");
 [[nodiscard]] std::string figure_text(const Sets& sets);
 
-}  // namespace freehold::cli
+}  // namespace freehold::lab

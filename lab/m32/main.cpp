@@ -8,22 +8,22 @@
 #include <string>
 #include <vector>
 
-#include "cli/support/failure.hpp"
-#include "cli/support/output_file.hpp"
 #include "lab/experiment/run.hpp"
 #include "lab/pools/experiment.hpp"
 #include "lab/pools/simulate.hpp"
+#include "tools/support/failure.hpp"
+#include "tools/support/output_file.hpp"
 
-namespace freehold::cli {
+namespace freehold::lab {
 
 std::vector<pools::Simulated> pools::simulate(const std::vector<const Candidate*>&, Interrupts&, Progress&) {
   throw Failure(kExitRefused, "--simulate counts the same in 32 bits: use freehold pools");
 }
 
-}  // namespace freehold::cli
+}  // namespace freehold::lab
 
 int main(int argc, char** argv) {
-  using namespace freehold::cli;
+  using namespace freehold::lab;
   const std::vector<std::string> words(argv + 1, argv + argc);
   if (!words.empty() && words.front() == pools::Job::kWorker)
     return worker_main<pools::Job>({words.begin() + 1, words.end()});

@@ -7,7 +7,7 @@
 #include "lab/pools/run.hpp"
 #include "lab/pools/strategies.hpp"
 
-namespace freehold::cli::pools {
+namespace freehold::lab::pools {
 namespace {
 
 template <class P>
@@ -84,4 +84,4 @@ bool runs(const Candidate& candidate, const Row& row) {
   return true;
 }
 
-}  // namespace freehold::cli::pools
+}  // namespace freehold::lab::pools

@@ -11,7 +11,7 @@
 
 #include "lab/pools/loops.hpp"
 
-namespace freehold::cli::pools {
+namespace freehold::lab::pools {
 
 // A pool's slot as a buffer. While it is free, its first 16 bytes belong to the pool. A pool may use the other bytes, too;
 // fill_all() finds that out before the test.
@@ -94,4 +94,4 @@ template <class P>
   });
 }
 
-}  // namespace freehold::cli::pools
+}  // namespace freehold::lab::pools

@@ -11,7 +11,7 @@
 #include "lab/experiment/options.hpp"
 #include "lab/experiment/run.hpp"
 
-namespace freehold::cli::pools {
+namespace freehold::lab::pools {
 namespace {
 
 constexpr std::uint32_t kMostThreads = 256;
@@ -162,7 +162,7 @@ int run_command() {
   if (jobs_of(settings).empty() && !settings.simulate)
     throw Failure(kExitRefused,
                   "--pools: there is nothing to measure; the baseline runs only in tests of fresh pools without hand-over");
-  return cli::run_command(options().files(), settings, run_experiment, page_parts());
+  return lab::run_command(options().files(), settings, run_experiment, page_parts());
 }
 
 // ---- JSON
@@ -236,4 +236,4 @@ ordered_json results_json(const Results& results) {
   return json;
 }
 
-}  // namespace freehold::cli::pools
+}  // namespace freehold::lab::pools

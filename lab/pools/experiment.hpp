@@ -10,15 +10,15 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/report/page.hpp"
-#include "cli/support/command_line.hpp"
-#include "cli/support/interrupts.hpp"
 #include "lab/experiment/sample_store.hpp"
 #include "lab/experiment/series.hpp"
 #include "lab/pools/job.hpp"
 #include "lab/pools/simulate.hpp"
+#include "tools/output/page.hpp"
+#include "tools/support/command_line.hpp"
+#include "tools/support/interrupts.hpp"
 
-namespace freehold::cli::pools {
+namespace freehold::lab::pools {
 
 struct Settings {
   std::vector<const Candidate*> pools;
@@ -101,4 +101,4 @@ struct Comparison {
 void add_options(Command& command);
 [[nodiscard]] int run_command();
 
-}  // namespace freehold::cli::pools
+}  // namespace freehold::lab::pools

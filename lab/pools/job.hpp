@@ -11,9 +11,9 @@
 #include <tuple>
 #include <vector>
 
-#include "cli/support/worker_group.hpp"
+#include "tools/support/worker_group.hpp"
 
-namespace freehold::cli::pools {
+namespace freehold::lab::pools {
 
 // Article 2's tests 1 to 3, then patterns of today's programs: slots released in random order, slots handed from producer to
 // consumer, and the bare acquire/release pair. kAlike and kMixed replace slots one after the other, the oldest or any, and
@@ -25,7 +25,7 @@ inline constexpr Names<Trial, 9> kTests{{"short", "long", "single", "random", "r
 enum class Context : std::uint8_t { kFresh, kPolluted, kHalfUsed, kAlmostFull };
 inline constexpr Names<Context, 4> kContexts{{"fresh", "polluted", "half", "full"}};
 [[nodiscard]] constexpr const auto& names_of(Context) { return kContexts; }
-using cli::name_of;
+using tools::name_of;
 
 [[nodiscard]] constexpr bool replaces(Trial test) { return test == Trial::kAlike || test == Trial::kMixed; }
 // These run on one thread, whatever --threads says.
@@ -121,4 +121,4 @@ inline constexpr std::string_view kOursAlone = "single-thread";
 // True if the candidate takes part in the row. The baseline and the pools for one thread have limits.
 [[nodiscard]] bool runs(const Candidate& candidate, const Row& row);
 
-}  // namespace freehold::cli::pools
+}  // namespace freehold::lab::pools

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace freehold::cli::pools {
+namespace freehold::lab::pools {
 
 // A few at a time, first ones first, as an allocator's refill does.
 void* ThreadFreeList::cut() noexcept {
@@ -16,4 +16,4 @@ void* ThreadFreeList::cut() noexcept {
   return start + first * slot_bytes_;
 }
 
-}  // namespace freehold::cli::pools
+}  // namespace freehold::lab::pools

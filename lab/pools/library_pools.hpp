@@ -11,7 +11,7 @@
 #include "freehold/pool/concept.hpp"
 #include "freehold/pool/memory.hpp"
 
-namespace freehold::cli::pools {
+namespace freehold::lab::pools {
 
 // boost::pool is not for several threads; its documentation asks for a lock around it.
 template <class Mutex>
@@ -101,4 +101,4 @@ class ThreadFreeList {
 };
 static_assert(pool::SlotPool<ThreadFreeList>);
 
-}  // namespace freehold::cli::pools
+}  // namespace freehold::lab::pools

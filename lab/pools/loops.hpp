@@ -12,12 +12,12 @@
 #include <random>
 #include <vector>
 
-#include "cli/support/worker_group.hpp"
 #include "freehold/pool/memory.hpp"
 #include "lab/experiment/batch_ring.hpp"
 #include "lab/pools/shape.hpp"
+#include "tools/support/worker_group.hpp"
 
-namespace freehold::cli::pools {
+namespace freehold::lab::pools {
 
 // The work of one thread.
 struct Share {
@@ -214,4 +214,4 @@ template <class P>
   worker.finish();
 }
 
-}  // namespace freehold::cli::pools
+}  // namespace freehold::lab::pools

@@ -6,7 +6,7 @@
 
 #include "lab/pools/experiment.hpp"
 
-namespace freehold::cli::pools {
+namespace freehold::lab::pools {
 namespace {
 
 constexpr double kWideSpread = 0.25;
@@ -114,4 +114,4 @@ std::vector<std::string> notes_of(const Results& results) {
   return notes;
 }
 
-}  // namespace freehold::cli::pools
+}  // namespace freehold::lab::pools

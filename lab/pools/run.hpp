@@ -11,7 +11,7 @@
 #include "lab/pools/crc.hpp"
 #include "lab/pools/loops.hpp"
 
-namespace freehold::cli::pools {
+namespace freehold::lab::pools {
 
 // Whether acquiring takes memory from malloc. Other pools have all of theirs from the start.
 template <class P, class Make>
@@ -144,4 +144,4 @@ Report run_crc_on(const Job& job, const auto& make) {
 template <class P>
 inline constexpr auto make_plain = [](const pool::PoolShape& shape, const Job&) { return P(shape); };
 
-}  // namespace freehold::cli::pools
+}  // namespace freehold::lab::pools

@@ -8,7 +8,7 @@
 
 #include "lab/experiment/memory.hpp"
 
-namespace freehold::cli::pools {
+namespace freehold::lab::pools {
 namespace {
 
 constexpr std::uint64_t kCrcSlots = 16'384;
@@ -75,4 +75,4 @@ bool is_used(Context context, std::size_t i, std::size_t count) {
   __builtin_unreachable();
 }
 
-}  // namespace freehold::cli::pools
+}  // namespace freehold::lab::pools

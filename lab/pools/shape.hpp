@@ -7,7 +7,7 @@
 #include "freehold/pool/concept.hpp"
 #include "lab/pools/job.hpp"
 
-namespace freehold::cli::pools {
+namespace freehold::lab::pools {
 
 inline constexpr std::uint32_t kAlmostFullOneIn = 100;  // of an almost full pool one slot in so many is free
 inline constexpr std::uint64_t kRingBatch = 64;         // blocks published at a time
@@ -29,4 +29,4 @@ inline constexpr std::uint32_t kCrcHeader = 24;
 // Whether the slot that is number `i` in the order of addresses, of `count`, is in use when the test begins.
 [[nodiscard]] bool is_used(Context context, std::size_t i, std::size_t count);
 
-}  // namespace freehold::cli::pools
+}  // namespace freehold::lab::pools

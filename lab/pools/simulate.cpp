@@ -8,7 +8,7 @@
 #include "lab/strategies/registry.hpp"
 #include "sim/coherence.hpp"
 
-namespace freehold::cli::pools {
+namespace freehold::lab::pools {
 namespace {
 
 constexpr std::size_t kSlotBytes = 16;
@@ -64,4 +64,4 @@ std::vector<Simulated> simulate(const std::vector<const Candidate*>& pools, Inte
   return all;
 }
 
-}  // namespace freehold::cli::pools
+}  // namespace freehold::lab::pools

@@ -9,10 +9,10 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/support/interrupts.hpp"
 #include "lab/pools/job.hpp"
+#include "tools/support/interrupts.hpp"
 
-namespace freehold::cli::pools {
+namespace freehold::lab::pools {
 
 inline constexpr std::array kSimulatedCores{1u, 2u, 4u, 8u, 16u, 32u, 64u, 128u, 256u};
 // Accesses to memory after which the next core goes on: in step, as cores that take turns now and then, nearly alone.
@@ -38,4 +38,4 @@ struct Simulated {
 [[nodiscard]] std::vector<Simulated> simulate(const std::vector<const Candidate*>& pools, Interrupts& interrupts,
                                               Progress& progress);
 
-}  // namespace freehold::cli::pools
+}  // namespace freehold::lab::pools

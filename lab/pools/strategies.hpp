@@ -9,7 +9,7 @@
 #include "lab/pools/job.hpp"
 #include "lab/strategies/registry.hpp"
 
-namespace freehold::cli::pools {
+namespace freehold::lab::pools {
 
 inline constexpr std::size_t kStrategyParts = 3;
 // In the order of the registry.
@@ -19,4 +19,4 @@ using StrategyTable = std::array<Candidate, pool::Strategies::kCount>;
 template <std::size_t kPart>
 void fill_strategies(StrategyTable& table);
 
-}  // namespace freehold::cli::pools
+}  // namespace freehold::lab::pools

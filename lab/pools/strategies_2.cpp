@@ -1,4 +1,4 @@
 // SPDX-License-Identifier: MIT
 #include "lab/pools/strategies_part.hpp"
 
-template void freehold::cli::pools::fill_strategies<2>(StrategyTable& table);
+template void freehold::lab::pools::fill_strategies<2>(StrategyTable& table);

@@ -7,7 +7,7 @@
 #include "lab/pools/run.hpp"
 #include "lab/pools/strategies.hpp"
 
-namespace freehold::cli::pools {
+namespace freehold::lab::pools {
 
 // Counting pools are slower, so only article 1's experiment uses them.
 template <class S>
@@ -44,4 +44,4 @@ void fill_strategies(StrategyTable& table) {
   fill_strategies<kPart>(table, pool::Strategies{}, std::make_index_sequence<pool::Strategies::kCount>{});
 }
 
-}  // namespace freehold::cli::pools
+}  // namespace freehold::lab::pools

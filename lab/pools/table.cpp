@@ -5,10 +5,10 @@
 #include <array>
 #include <span>
 
-#include "cli/report/text.hpp"
 #include "lab/pools/experiment.hpp"
+#include "tools/output/text.hpp"
 
-namespace freehold::cli::pools {
+namespace freehold::lab::pools {
 namespace {
 
 constexpr std::size_t kColumns = 8;  // of figures beside each other
@@ -186,4 +186,4 @@ std::string table_of(const Results& results) {
   return std::move(tables).text();
 }
 
-}  // namespace freehold::cli::pools
+}  // namespace freehold::lab::pools

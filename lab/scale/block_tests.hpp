@@ -9,12 +9,12 @@
 #include <new>
 #include <vector>
 
-#include "cli/support/worker_group.hpp"
 #include "lab/experiment/batch_ring.hpp"
 #include "lab/scale/job.hpp"
 #include "lab/scale/workloads.hpp"
+#include "tools/support/worker_group.hpp"
 
-namespace freehold::cli::scale {
+namespace freehold::lab::scale {
 
 struct Stamp {
   std::uint64_t value;
@@ -80,4 +80,4 @@ bool handover(const Job& job, GroupWorker& worker, std::vector<std::unique_ptr<B
   return correct;
 }
 
-}  // namespace freehold::cli::scale
+}  // namespace freehold::lab::scale

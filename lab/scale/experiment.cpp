@@ -10,7 +10,7 @@
 #include "lab/experiment/options.hpp"
 #include "lab/experiment/run.hpp"
 
-namespace freehold::cli::scale {
+namespace freehold::lab::scale {
 namespace {
 using nlohmann::ordered_json;
 
@@ -222,7 +222,7 @@ int run_command() {
         "--mode: there is nothing to measure; isolation and handover run in threads only, and memory, own-memory, object, "
         "reserved and worker-heap not in a pool");
   }
-  return cli::run_command(options().files(), settings, run_experiment, page_parts());
+  return lab::run_command(options().files(), settings, run_experiment, page_parts());
 }
 
 // ---- JSON
@@ -278,4 +278,4 @@ ordered_json results_json(const Results& results) {
   return json;
 }
 
-}  // namespace freehold::cli::scale
+}  // namespace freehold::lab::scale

@@ -11,16 +11,16 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/report/page.hpp"
-#include "cli/support/command_line.hpp"
-#include "cli/support/interrupts.hpp"
-#include "cli/support/library.hpp"
 #include "lab/experiment/claim.hpp"
 #include "lab/experiment/sample_store.hpp"
 #include "lab/experiment/series.hpp"
 #include "lab/scale/job.hpp"
+#include "tools/output/page.hpp"
+#include "tools/support/command_line.hpp"
+#include "tools/support/interrupts.hpp"
+#include "tools/support/library.hpp"
 
-namespace freehold::cli::scale {
+namespace freehold::lab::scale {
 
 // The default; and the default with a pool of processes.
 inline constexpr std::array kUsualWorkloads{Workload::kCompute, Workload::kAllocate,  Workload::kMixed,
@@ -121,4 +121,4 @@ struct Verdict {
 void add_options(Command& command);
 [[nodiscard]] int run_command();
 
-}  // namespace freehold::cli::scale
+}  // namespace freehold::lab::scale

@@ -9,10 +9,10 @@
 #include <tuple>
 #include <vector>
 
-#include "cli/support/worker_group.hpp"
 #include "freehold/process/task_word.hpp"
+#include "tools/support/worker_group.hpp"
 
-namespace freehold::cli::scale {
+namespace freehold::lab::scale {
 
 // The scaling article's four workloads; the fourth with separate memory for each worker; the second one with the article's
 // remedies, a heap for each list, the same reserved and used again, a heap for each worker; a component with one lock
@@ -38,7 +38,7 @@ inline constexpr Names<Workload, 11> kWorkloads{{"compute", "allocate", "mixed",
 enum class Source : std::uint8_t { kMalloc, kOwnerArticle, kOwnerMutex, kOwnerLockFree };
 inline constexpr Names<Source, 4> kSources{{"malloc", "owner-article", "owner-mutex", "owner-lock-free"}};
 [[nodiscard]] constexpr const auto& names_of(Source) { return kSources; }
-using cli::name_of;
+using tools::name_of;
 
 // All but the last two run as threads and as processes; the two tests of the thread-local article are about threads.
 [[nodiscard]] constexpr bool runs_as_processes(Workload test) { return test <= Workload::kLocked; }
@@ -105,4 +105,4 @@ void run_spawning(const Job& job, GroupReport& report);
 int pool_worker_main();
 int document_main(const std::vector<std::string>& words);
 
-}  // namespace freehold::cli::scale
+}  // namespace freehold::lab::scale

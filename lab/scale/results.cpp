@@ -3,7 +3,7 @@
 
 #include "lab/scale/experiment.hpp"
 
-namespace freehold::cli::scale {
+namespace freehold::lab::scale {
 
 Sets times_of(const Series* series) {
   return sets_of(series, [](const Report& report) { return 1e-9 * static_cast<double>(report.elapsed_ns); });
@@ -51,4 +51,4 @@ double ideal_speed(std::uint32_t iterations, std::uint32_t workers, unsigned cpu
   return std::min<double>(by_shares, cpus);
 }
 
-}  // namespace freehold::cli::scale
+}  // namespace freehold::lab::scale

@@ -3,12 +3,12 @@
 
 #include <algorithm>
 
-#include "cli/report/text.hpp"
-#include "cli/support/failure.hpp"
-#include "cli/support/units.hpp"
 #include "lab/scale/experiment.hpp"
+#include "tools/output/text.hpp"
+#include "tools/support/failure.hpp"
+#include "tools/support/units.hpp"
 
-namespace freehold::cli::scale {
+namespace freehold::lab::scale {
 namespace {
 
 using Values = std::vector<std::optional<double>>;
@@ -151,4 +151,4 @@ std::string table_of(const Results& results) {
   return std::move(tables).text();
 }
 
-}  // namespace freehold::cli::scale
+}  // namespace freehold::lab::scale

@@ -7,7 +7,7 @@
 
 #include "lab/scale/experiment.hpp"
 
-namespace freehold::cli::scale {
+namespace freehold::lab::scale {
 namespace {
 
 constexpr double kNoisySpread = 0.20;  // sets that differ by more than this are mentioned
@@ -183,4 +183,4 @@ std::vector<std::string> notes_of(const Results& results) {
   return notes;
 }
 
-}  // namespace freehold::cli::scale
+}  // namespace freehold::lab::scale

@@ -18,7 +18,7 @@
 #include "lab/experiment/job_words.hpp"
 #include "lab/scale/job.hpp"
 
-namespace freehold::cli::scale {
+namespace freehold::lab::scale {
 namespace {
 using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
@@ -159,4 +159,4 @@ int pool_worker_main() {
   return worker.run(run_task);
 }
 
-}  // namespace freehold::cli::scale
+}  // namespace freehold::lab::scale

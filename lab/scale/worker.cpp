@@ -5,14 +5,14 @@
 #include <memory>
 #include <stdexcept>
 
-#include "cli/support/library.hpp"
 #include "freehold/thread_alloc/owner_pages_heap.hpp"
 #include "lab/experiment/one_cpu.hpp"
 #include "lab/scale/block_tests.hpp"
 #include "lab/scale/job.hpp"
 #include "lab/scale/workloads.hpp"
+#include "tools/support/library.hpp"
 
-namespace freehold::cli::scale {
+namespace freehold::lab::scale {
 namespace {
 
 struct ProcessMalloc {
@@ -111,4 +111,4 @@ std::string_view operation_name(Workload test) {
   return kNames[static_cast<std::size_t>(test)];
 }
 
-}  // namespace freehold::cli::scale
+}  // namespace freehold::lab::scale

@@ -11,7 +11,7 @@
 #include "freehold/heap/heap_allocator.hpp"
 #include "freehold/heap/owner_locked_heap.hpp"
 
-namespace freehold::cli::scale {
+namespace freehold::lab::scale {
 namespace {
 
 // Marsaglia's xorshift64.
@@ -155,4 +155,4 @@ bool memory(const Job& job, GroupWorker& worker, std::vector<std::uint64_t>& blo
   });
 }
 
-}  // namespace freehold::cli::scale
+}  // namespace freehold::lab::scale

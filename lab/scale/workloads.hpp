@@ -6,10 +6,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "cli/support/worker_group.hpp"
 #include "lab/scale/job.hpp"
+#include "tools/support/worker_group.hpp"
 
-namespace freehold::cli::scale {
+namespace freehold::lab::scale {
 
 // Arithmetic over a table that stays in the first-level cache: the CPUs' speed when nothing is shared.
 bool compute(const Job& job, GroupWorker& worker);
@@ -40,4 +40,4 @@ inline constexpr std::uint64_t kIsolationBlocks = 1'000;
 inline constexpr std::uint64_t kHandoverBatch = 64;  // blocks published at a time, so that the ring costs little beside them
 inline constexpr std::uint64_t kHandoverBlocks = 16 * kHandoverBatch;
 
-}  // namespace freehold::cli::scale
+}  // namespace freehold::lab::scale

@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "cli/report/json.hpp"
 #include "lab/experiment/command.hpp"
 #include "lab/experiment/options.hpp"
 #include "lab/experiment/run.hpp"
+#include "tools/output/json.hpp"
 
-namespace freehold::cli::simulate {
+namespace freehold::lab::simulate {
 namespace {
 using nlohmann::ordered_json;
 
@@ -101,7 +101,7 @@ bool count_rows(const Settings& settings, std::vector<Row>& rows, Interrupts& in
 
 void add_options(Command& command) { options().add_to(command, "docs/simulate.md explains how to read the table."); }
 
-int run_command() { return cli::run_command(options().files(), options().settings(), run, {}); }
+int run_command() { return lab::run_command(options().files(), options().settings(), run, {}); }
 
 Results run(const Settings& settings, Interrupts& interrupts, Progress& progress) {
   Results results;
@@ -127,4 +127,4 @@ ordered_json results_json(const Results& results) {
   return json;
 }
 
-}  // namespace freehold::cli::simulate
+}  // namespace freehold::lab::simulate

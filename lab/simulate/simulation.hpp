@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "cli/support/command_line.hpp"
-#include "cli/support/interrupts.hpp"
 #include "lab/experiment/series.hpp"
 #include "sim/engine/whole_engine.hpp"
+#include "tools/support/command_line.hpp"
+#include "tools/support/interrupts.hpp"
 
-namespace freehold::cli::simulate {
+namespace freehold::lab::simulate {
 
 using sim::EngineWorkload;
 using sim::name_of;
@@ -71,4 +71,4 @@ inline constexpr double kFlatSlack = 0.1;  // misses per pair
 void add_options(Command& command);
 [[nodiscard]] int run_command();
 
-}  // namespace freehold::cli::simulate
+}  // namespace freehold::lab::simulate

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
 
-#include "cli/report/text.hpp"
 #include "lab/simulate/simulation.hpp"
+#include "tools/output/text.hpp"
 
-namespace freehold::cli::simulate {
+namespace freehold::lab::simulate {
 namespace {
 
 class Tables {
@@ -106,4 +106,4 @@ std::string table_of(const Results& results) {
   return std::move(tables).text();
 }
 
-}  // namespace freehold::cli::simulate
+}  // namespace freehold::lab::simulate

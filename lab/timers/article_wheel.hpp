@@ -19,7 +19,7 @@
 #include "freehold/timer/locking.hpp"
 #include "freehold/timer/timer.hpp"
 
-namespace freehold::cli::timers {
+namespace freehold::lab::timers {
 
 template <class Allocator, class Locking, class Objects = Allocator>
 class ArticleWheel {
@@ -133,4 +133,4 @@ class ArticleWheel {
   std::uint64_t position_ = 0;
 };
 
-}  // namespace freehold::cli::timers
+}  // namespace freehold::lab::timers

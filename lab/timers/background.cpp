@@ -8,7 +8,7 @@
 
 #include "lab/timers/structure.hpp"
 
-namespace freehold::cli::timers {
+namespace freehold::lab::timers {
 namespace {
 
 constexpr std::size_t kBlocks = 1024;  // that a thread holds
@@ -78,4 +78,4 @@ void Background::work(Load load, std::uint32_t index) {
   for (void* const block : blocks) std::free(block);
 }
 
-}  // namespace freehold::cli::timers
+}  // namespace freehold::lab::timers

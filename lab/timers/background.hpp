@@ -11,7 +11,7 @@
 
 #include "lab/timers/job.hpp"
 
-namespace freehold::cli::timers {
+namespace freehold::lab::timers {
 
 class Background {
  public:
@@ -39,4 +39,4 @@ class Background {
   std::vector<std::jthread> threads_;
 };
 
-}  // namespace freehold::cli::timers
+}  // namespace freehold::lab::timers

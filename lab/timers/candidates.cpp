@@ -8,7 +8,7 @@
 #include "lab/timers/own_timers.hpp"
 #include "lab/timers/run.hpp"
 
-namespace freehold::cli::timers {
+namespace freehold::lab::timers {
 namespace {
 
 template <template <class Locking> class Home>
@@ -83,4 +83,4 @@ bool runs(const Candidate& candidate, Trial test) {
   return (test == Trial::kShared ? candidate.run_shared : candidate.run) != nullptr;
 }
 
-}  // namespace freehold::cli::timers
+}  // namespace freehold::lab::timers

@@ -6,13 +6,13 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "cli/support/library.hpp"
 #include "lab/experiment/assets.hpp"
 #include "lab/experiment/command.hpp"
 #include "lab/experiment/options.hpp"
 #include "lab/experiment/run.hpp"
+#include "tools/support/library.hpp"
 
-namespace freehold::cli::timers {
+namespace freehold::lab::timers {
 namespace {
 
 constexpr std::uint32_t kMostTimers = 16'000'000;
@@ -161,7 +161,7 @@ int run_command() {
     throw Failure(kExitRefused, "there is nothing to measure: see freehold timers --list and docs/timers-compare.md");
   if (std::ranges::any_of(jobs, [](const Job& job) { return job.structure->preloads_freehold; }))
     settings.freehold_library = find_freehold_library();
-  return cli::run_command(options().files(), settings, run_experiment, page_parts());
+  return lab::run_command(options().files(), settings, run_experiment, page_parts());
 }
 
 // ---- JSON
@@ -242,4 +242,4 @@ ordered_json results_json(const Results& results) {
   return json;
 }
 
-}  // namespace freehold::cli::timers
+}  // namespace freehold::lab::timers

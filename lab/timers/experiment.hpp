@@ -10,15 +10,15 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/report/page.hpp"
-#include "cli/support/command_line.hpp"
-#include "cli/support/interrupts.hpp"
 #include "lab/experiment/claim.hpp"
 #include "lab/experiment/sample_store.hpp"
 #include "lab/experiment/series.hpp"
 #include "lab/timers/job.hpp"
+#include "tools/output/page.hpp"
+#include "tools/support/command_line.hpp"
+#include "tools/support/interrupts.hpp"
 
-namespace freehold::cli::timers {
+namespace freehold::lab::timers {
 
 struct Settings {
   std::vector<const Candidate*> structures;
@@ -85,4 +85,4 @@ struct Moved {
 void add_options(Command& command);
 [[nodiscard]] int run_command();
 
-}  // namespace freehold::cli::timers
+}  // namespace freehold::lab::timers

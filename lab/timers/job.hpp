@@ -12,9 +12,9 @@
 #include <tuple>
 #include <vector>
 
-#include "cli/support/worker_group.hpp"
+#include "tools/support/worker_group.hpp"
 
-namespace freehold::cli::timers {
+namespace freehold::lab::timers {
 
 // The first five are the tests of "Practical testing 30". A test creates timers, sets them (to random times within an hour,
 // or to ascending times) and handles them; kCancel cancels them all instead. The two fresh tests do this once in a new
@@ -36,7 +36,7 @@ enum class Phase : std::uint8_t { kCreate, kSet, kCancel, kHandle, kRearm, kAll 
 inline constexpr std::size_t kPhases = 5;  // without kAll
 inline constexpr Names<Phase, kPhases + 1> kPhaseNames{{"create", "set", "cancel", "handle", "set-then-cancel", "all"}};
 [[nodiscard]] constexpr const auto& names_of(Phase) { return kPhaseNames; }
-using cli::name_of;
+using tools::name_of;
 
 // In their order; kAll at the end if there are several.
 [[nodiscard]] const std::vector<Phase>& phases_of(Trial test);
@@ -135,4 +135,4 @@ inline constexpr std::string_view kBaseline = "baseline";
 // True if it takes part in the test.
 [[nodiscard]] bool runs(const Candidate& candidate, Trial test);
 
-}  // namespace freehold::cli::timers
+}  // namespace freehold::lab::timers

@@ -8,7 +8,7 @@
 #include <boost/asio/wait_traits.hpp>
 #include <stdexcept>
 
-namespace freehold::cli::timers {
+namespace freehold::lab::timers {
 
 UvTimers::UvTimers(std::uint32_t timers, bool squeeze) : squeeze_(squeeze), timers_(timers) {
   if (uv_loop_init(&loop_) != 0) throw std::runtime_error("libuv has no loop");
@@ -83,4 +83,4 @@ void AsioQueue::look(Nanoseconds time) {
 }
 void AsioQueue::expire() { look(kHour + kOrder); }
 
-}  // namespace freehold::cli::timers
+}  // namespace freehold::lab::timers

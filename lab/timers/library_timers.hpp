@@ -13,7 +13,7 @@
 
 #include "lab/timers/structure.hpp"
 
-namespace freehold::cli::timers {
+namespace freehold::lab::timers {
 
 // libuv: a binary heap of the timers themselves; milliseconds. The loop's clock is the machine's, read when the loop runs.
 class UvTimers {
@@ -136,4 +136,4 @@ class AsioQueue {
 
 static_assert(Structure<UvTimers> && Structure<AsioTimers> && Structure<AsioQueue>);
 
-}  // namespace freehold::cli::timers
+}  // namespace freehold::lab::timers

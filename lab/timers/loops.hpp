@@ -15,7 +15,7 @@
 #include "lab/timers/own_timers.hpp"
 #include "lab/timers/structure.hpp"
 
-namespace freehold::cli::timers {
+namespace freehold::lab::timers {
 
 // Resources that the calling thread has used so far.
 struct Used {
@@ -153,4 +153,4 @@ template <Structure S>
   return armed;
 }
 
-}  // namespace freehold::cli::timers
+}  // namespace freehold::lab::timers

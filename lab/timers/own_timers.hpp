@@ -27,7 +27,7 @@ extern "C" {
 [[gnu::weak]] void mspace_free(void* space, void* block);
 }
 
-namespace freehold::cli::timers {
+namespace freehold::lab::timers {
 
 // How often the calling thread slept for the lock of a structure.
 inline thread_local std::uint64_t t_lock_waits = 0;
@@ -181,4 +181,4 @@ class Lines {
 };
 static_assert(Structure<Lines>);
 
-}  // namespace freehold::cli::timers
+}  // namespace freehold::lab::timers

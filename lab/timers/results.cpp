@@ -6,7 +6,7 @@
 
 #include "lab/timers/experiment.hpp"
 
-namespace freehold::cli::timers {
+namespace freehold::lab::timers {
 namespace {
 
 constexpr double kWideSpread = 0.25;
@@ -160,4 +160,4 @@ std::vector<std::string> notes_of(const Results& results) {
   return notes;
 }
 
-}  // namespace freehold::cli::timers
+}  // namespace freehold::lab::timers

@@ -8,7 +8,7 @@
 #include "lab/experiment/memory.hpp"
 #include "lab/timers/loops.hpp"
 
-namespace freehold::cli::timers {
+namespace freehold::lab::timers {
 
 // Timers come and go, life after life, until time is up; once in a fresh process.
 template <Structure S>
@@ -85,4 +85,4 @@ Report run_on(const Job& job) {
   return report;
 }
 
-}  // namespace freehold::cli::timers
+}  // namespace freehold::lab::timers

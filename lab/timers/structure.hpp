@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-namespace freehold::cli::timers {
+namespace freehold::lab::timers {
 
 using Nanoseconds = std::chrono::nanoseconds;
 
@@ -88,4 +88,4 @@ class Random {
   return static_cast<std::uint64_t>(Wide{random_bits & 0xffffffff} * n >> 32);
 }
 
-}  // namespace freehold::cli::timers
+}  // namespace freehold::lab::timers

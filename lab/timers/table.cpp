@@ -5,10 +5,10 @@
 #include <functional>
 #include <span>
 
-#include "cli/report/text.hpp"
 #include "lab/timers/experiment.hpp"
+#include "tools/output/text.hpp"
 
-namespace freehold::cli::timers {
+namespace freehold::lab::timers {
 namespace {
 
 constexpr std::size_t kColumns = 6;  // of figures beside each other
@@ -165,4 +165,4 @@ std::string table_of(const Results& results) {
   return std::move(tables).text();
 }
 
-}  // namespace freehold::cli::timers
+}  // namespace freehold::lab::timers

@@ -2,13 +2,13 @@
 // The page of freehold doctor in a browser: it draws everything, complains about nothing, fetches nothing, and can be used.
 #include <gtest/gtest.h>
 
-#include "cli/doctor/verdict_text.hpp"
 #include "tests/cli/page_fixture.hpp"
 #include "tests/unit/cli/doctor_support.hpp"
+#include "tools/doctor/report/verdict_text.hpp"
 
 namespace freehold::tests {
 namespace {
-using namespace cli::doctor;
+using namespace doctor::report;
 
 class DoctorPage : public PageTest {
  protected:

@@ -14,15 +14,15 @@
 
 namespace freehold::tests {
 namespace {
-namespace articles = cli::articles;
-namespace pools = cli::pools;
-namespace scale = cli::scale;
-namespace timers = cli::timers;
+namespace articles = lab::articles;
+namespace pools = lab::pools;
+namespace scale = lab::scale;
+namespace timers = lab::timers;
 
 class LabPage : public PageTest {
  protected:
   Seen look_at_page_of(const scale::Results& results) {
-    return look_at_text(cli::page_of(scale::page_parts(), results_json(results)));
+    return look_at_text(tools::page_of(scale::page_parts(), results_json(results)));
   }
 };
 
@@ -54,7 +54,7 @@ TEST_F(LabPage, OfPools_EveryPlotAndTableAndTheRowThatIsLostFirst) {
       for (const std::string_view pool : {pools::kOurs, std::string_view("spread")})
         results.simulated.push_back(
             {std::string(pool), workload, quantum, std::vector<double>(pools::kSimulatedCores.size(), 0.5)});
-  const Seen seen = look_at_text(cli::page_of(pools::page_parts(), results_json(results)));
+  const Seen seen = look_at_text(tools::page_of(pools::page_parts(), results_json(results)));
   expect_quiet(seen);
   EXPECT_EQ(count(seen.dom, "data-ready=\"12\""), 1u);  // time and contention for 8 and 16 threads; eight simulations
   EXPECT_EQ(count(seen.dom, "<canvas"), 12u);
@@ -66,7 +66,7 @@ TEST_F(LabPage, OfPools_EveryPlotAndTableAndTheRowThatIsLostFirst) {
 
 TEST_F(LabPage, OfTimers_EveryPlotAndTable) {
   const timers::Results results = timers::results_with(timers::wheel_suffers);
-  const Seen seen = look_at_text(cli::page_of(timers::page_parts(), results_json(results)));
+  const Seen seen = look_at_text(tools::page_of(timers::page_parts(), results_json(results)));
   expect_quiet(seen);
   EXPECT_EQ(count(seen.dom, "data-ready=\"3\""), 1u);  // one for each load
   EXPECT_EQ(count(seen.dom, "<canvas"), 3u);
@@ -82,8 +82,8 @@ TEST_F(LabPage, OfTimersWithAllStructures_SixLinesAreOn) {
   for (const timers::Candidate& candidate : timers::candidates()) settings.structures.push_back(&candidate);
   settings.tests = {timers::Trial::kRearm};
   settings.repeat = 1;
-  const Seen seen = look_at_text(
-      cli::page_of(timers::page_parts(), results_json(timers::results_of(settings, [](const auto&, auto) { return 5.0; }))));
+  const Seen seen = look_at_text(tools::page_of(
+      timers::page_parts(), results_json(timers::results_of(settings, [](const auto&, auto) { return 5.0; }))));
   expect_quiet(seen);
   EXPECT_EQ(count(seen.dom, "class=\"switch\" aria-pressed=\"true\""), 6u);
   EXPECT_EQ(count(seen.dom, "class=\"switch\" aria-pressed=\"false\""), settings.structures.size() - 6);
@@ -92,7 +92,7 @@ TEST_F(LabPage, OfTimersWithAllStructures_SixLinesAreOn) {
 TEST_F(LabPage, OfArticles_EveryClaimAndTable) {
   const articles::Results results = articles::results_with(articles::as_in_the_articles());
   const articles::Findings findings = findings_of(results);
-  const Seen seen = look_at_text(cli::page_of(articles::page_parts(), results_json(results)));
+  const Seen seen = look_at_text(tools::page_of(articles::page_parts(), results_json(results)));
   expect_quiet(seen);
   EXPECT_EQ(count(seen.dom, "class=\"pill "), findings.claims.size());
   EXPECT_EQ(count(seen.dom, "<table"), 3 + findings.tables.size());
@@ -107,7 +107,7 @@ TEST_F(LabPage, OfArticles_EveryClaimAndTable) {
 
 TEST_F(LabPage, OfTheFourthArticle_ItsThreeDiagrams) {
   const articles::Results results = articles::scaling_with(articles::as_in_the_articles(), 4);
-  const Seen seen = look_at_text(cli::page_of(articles::page_parts(), results_json(results)));
+  const Seen seen = look_at_text(tools::page_of(articles::page_parts(), results_json(results)));
   expect_quiet(seen);
   EXPECT_EQ(count(seen.dom, "<canvas"), 3u);
   EXPECT_EQ(count(seen.dom, "class=\"theirs\""), 2u);  // a legend of the first two

@@ -8,7 +8,7 @@
 
 namespace freehold::tests {
 namespace {
-using cli::doctor::MemoryDiagnosis;
+using doctor::report::MemoryDiagnosis;
 using freehold::doctor::MemoryCause;
 
 class MemoryPage : public PageTest {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The code of this process's own malloc, found from outside as that of another process would be.
-#include "freehold/doctor/analysis/allocator_code.hpp"
+#include "tools/doctor/facts/allocator_code.hpp"
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -15,9 +15,9 @@
 #include <filesystem>
 #include <map>
 
-#include "freehold/doctor/analysis/elf_symbols.hpp"
-#include "freehold/doctor/run/sampler.hpp"
-#include "freehold/live/process.hpp"
+#include "tools/doctor/facts/elf_symbols.hpp"
+#include "tools/doctor/run/sampler.hpp"
+#include "tools/live/process.hpp"
 
 // If it is linked with OpenMP, this process has a lock of it.
 extern "C" [[gnu::weak]] void omp_set_lock(void*);

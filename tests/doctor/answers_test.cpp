@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <random>
 
-#include "freehold/doctor/analysis/verdict.hpp"
 #include "tests/doctor/recorded_answer.hpp"
+#include "tools/doctor/verdict/verdict.hpp"
 
 namespace freehold::doctor {
 namespace {

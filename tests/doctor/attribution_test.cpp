@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Recordings made by hand, of which every figure is known.
-#include "freehold/doctor/analysis/attribution.hpp"
+#include "tools/doctor/facts/attribution.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "freehold/doctor/analysis/site_advice.hpp"
+#include "tools/doctor/verdict/site_advice.hpp"
 
 namespace freehold::doctor {
 namespace {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "freehold/doctor/run/program.hpp"
 #include "tests/cli/measured.hpp"
+#include "tools/doctor/run/program.hpp"
 
 namespace freehold::tests {
 namespace {

@@ -2,9 +2,9 @@
 // Which verdicts end the trials before the budget does.
 #include <gtest/gtest.h>
 
-#include "freehold/doctor/analysis/clarity.hpp"
-#include "freehold/doctor/run/looks.hpp"
 #include "tests/doctor/made_experiment.hpp"
+#include "tools/doctor/run/looks.hpp"
+#include "tools/doctor/verdict/clarity.hpp"
 
 namespace freehold::doctor {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "freehold/doctor/analysis/code_growth.hpp"
+#include "tools/doctor/facts/code_growth.hpp"
 
 namespace freehold::doctor {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Two sides whose trials are made up, and what is said of the difference.
-#include "freehold/doctor/analysis/comparison.hpp"
+#include "tools/doctor/facts/comparison.hpp"
 
 #include <gtest/gtest.h>
 

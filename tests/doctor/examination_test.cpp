@@ -10,14 +10,14 @@
 #include <iterator>
 #include <string>
 
-#include "freehold/doctor/analysis/attribution.hpp"
-#include "freehold/doctor/analysis/work_growth.hpp"
-#include "freehold/doctor/run/child.hpp"
-#include "freehold/doctor/run/examination.hpp"
-#include "freehold/doctor/run/launch.hpp"
-#include "freehold/doctor/run/plan.hpp"
-#include "freehold/doctor/run/schedule.hpp"
-#include "freehold/doctor/run/throughput.hpp"
+#include "tools/doctor/facts/attribution.hpp"
+#include "tools/doctor/facts/work_growth.hpp"
+#include "tools/doctor/run/child.hpp"
+#include "tools/doctor/run/examination.hpp"
+#include "tools/doctor/run/launch.hpp"
+#include "tools/doctor/run/plan.hpp"
+#include "tools/doctor/run/schedule.hpp"
+#include "tools/doctor/run/throughput.hpp"
 
 namespace freehold::doctor {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Freehold's figures, read from outside: of programs whose memory is known, and of directories that are damaged.
-#include "freehold/live/figures.hpp"
+#include "tools/live/figures.hpp"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -15,9 +15,9 @@
 #include <utility>
 #include <vector>
 
-#include "freehold/live/memory_map.hpp"
-#include "freehold/live/process.hpp"
-#include "freehold/live/stats.hpp"
+#include "tools/live/memory_map.hpp"
+#include "tools/live/process.hpp"
+#include "tools/live/stats.hpp"
 
 namespace freehold::live {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The statistics that are read from outside, of this program itself: it has an engine, heaps and pools, which tell the same
 // by their own means; and directories that are damaged.
-#include "freehold/live/stats.hpp"
+#include "tools/live/stats.hpp"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -24,9 +24,9 @@
 #include "freehold/alloc/engine.hpp"
 #include "freehold/alloc/profile.hpp"
 #include "freehold/heap.hpp"
-#include "freehold/live/memory.hpp"
 #include "freehold/pool.hpp"
 #include "freehold/sync/live_list.hpp"
+#include "tools/live/memory.hpp"
 
 namespace freehold::live {
 namespace {

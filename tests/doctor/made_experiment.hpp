@@ -5,8 +5,8 @@
 #include <random>
 #include <string_view>
 
-#include "freehold/doctor/analysis/attribution.hpp"
-#include "freehold/doctor/analysis/verdict.hpp"
+#include "tools/doctor/facts/attribution.hpp"
+#include "tools/doctor/verdict/verdict.hpp"
 
 namespace freehold::doctor {
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "freehold/doctor/analysis/memory_verdict.hpp"
+#include "tools/doctor/verdict/memory_verdict.hpp"
 
 namespace freehold::doctor {
 namespace {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "freehold/doctor/analysis/memory_verdict.hpp"
+#include "tools/doctor/verdict/memory_verdict.hpp"
 
 namespace freehold::doctor {
 namespace {

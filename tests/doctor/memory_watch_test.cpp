@@ -16,8 +16,8 @@
 #include <string>
 #include <thread>
 
-#include "freehold/doctor/run/child.hpp"
-#include "freehold/doctor/run/memory_watch.hpp"
+#include "tools/doctor/run/child.hpp"
+#include "tools/doctor/run/memory_watch.hpp"
 
 namespace freehold::doctor {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Allocators that programs bring along, found in real files: those that are linked here, and those of runtimes that happen
 // to be installed.
-#include "freehold/doctor/analysis/own_malloc.hpp"
+#include "tools/doctor/facts/own_malloc.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -13,11 +13,11 @@
 #include <random>
 #include <set>
 
-#include "freehold/doctor/analysis/elf_symbols.hpp"
-#include "freehold/doctor/run/call_counter.hpp"
-#include "freehold/live/memory_map.hpp"
-#include "freehold/live/process.hpp"
 #include "tests/support/folder.hpp"
+#include "tools/doctor/facts/elf_symbols.hpp"
+#include "tools/doctor/run/call_counter.hpp"
+#include "tools/live/memory_map.hpp"
+#include "tools/live/process.hpp"
 
 namespace freehold::doctor {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Two commands in turns: a runner whose figures are made up, and a clock that only its runs move on.
-#include "freehold/doctor/run/paired_trials.hpp"
+#include "tools/doctor/run/paired_trials.hpp"
 
 #include <gtest/gtest.h>
 

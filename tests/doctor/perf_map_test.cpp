@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Names of code made at run time: the lines of real interpreters, files that are damaged, and files that others put there.
-#include "freehold/doctor/analysis/perf_map.hpp"
+#include "tools/doctor/facts/perf_map.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -10,8 +10,8 @@
 #include <chrono>
 #include <fstream>
 
-#include "freehold/doctor/analysis/call_sites.hpp"
 #include "tests/support/folder.hpp"
+#include "tools/doctor/facts/call_sites.hpp"
 
 namespace freehold::doctor {
 namespace {

@@ -16,13 +16,13 @@
 #include <thread>
 #include <vector>
 
-#include "freehold/doctor/run/attendance.hpp"
-#include "freehold/doctor/run/child.hpp"
-#include "freehold/doctor/run/cpu_group.hpp"
-#include "freehold/doctor/run/precedence.hpp"
-#include "freehold/doctor/run/program.hpp"
-#include "freehold/live/process.hpp"
 #include "tests/support/folder.hpp"
+#include "tools/doctor/run/attendance.hpp"
+#include "tools/doctor/run/child.hpp"
+#include "tools/doctor/run/cpu_group.hpp"
+#include "tools/doctor/run/precedence.hpp"
+#include "tools/doctor/run/program.hpp"
+#include "tools/live/process.hpp"
 
 namespace freehold::doctor {
 namespace {

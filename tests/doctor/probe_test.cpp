@@ -15,12 +15,12 @@
 #include <thread>
 #include <vector>
 
-#include "freehold/doctor/analysis/attribution.hpp"
-#include "freehold/doctor/analysis/recording.hpp"
-#include "freehold/doctor/analysis/symbols.hpp"
-#include "freehold/doctor/probe/trace_format.hpp"
 #include "tests/support/folder.hpp"
 #include "tests/support/process.hpp"
+#include "tools/doctor/facts/attribution.hpp"
+#include "tools/doctor/facts/recording.hpp"
+#include "tools/doctor/facts/symbols.hpp"
+#include "tools/doctor/probe/trace_format.hpp"
 
 namespace freehold {
 namespace {

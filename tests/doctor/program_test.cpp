@@ -16,13 +16,13 @@
 #include <memory>
 #include <vector>
 
-#include "freehold/doctor/run/attendance.hpp"
-#include "freehold/doctor/run/child.hpp"
-#include "freehold/doctor/run/cpu_group.hpp"
-#include "freehold/doctor/run/event_count.hpp"
-#include "freehold/doctor/run/lock_sleepers.hpp"
-#include "freehold/doctor/run/program.hpp"
 #include "tests/support/folder.hpp"
+#include "tools/doctor/run/attendance.hpp"
+#include "tools/doctor/run/child.hpp"
+#include "tools/doctor/run/cpu_group.hpp"
+#include "tools/doctor/run/event_count.hpp"
+#include "tools/doctor/run/lock_sleepers.hpp"
+#include "tools/doctor/run/program.hpp"
 
 namespace freehold::doctor {
 namespace {

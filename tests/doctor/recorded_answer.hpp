@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "freehold/doctor/analysis/attribution.hpp"
-#include "freehold/doctor/analysis/experiment.hpp"
-#include "freehold/doctor/analysis/work_growth.hpp"
+#include "tools/doctor/facts/attribution.hpp"
+#include "tools/doctor/facts/experiment.hpp"
+#include "tools/doctor/facts/work_growth.hpp"
 
 namespace freehold::doctor {
 

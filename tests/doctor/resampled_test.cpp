@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Limits of figures: how often they hold what is true, and what trials they come from.
-#include "freehold/doctor/analysis/resampled.hpp"
+#include "tools/doctor/facts/resampled.hpp"
 
 #include <gtest/gtest.h>
 

@@ -10,12 +10,12 @@
 #include <random>
 #include <sstream>
 
-#include "freehold/doctor/analysis/attribution.hpp"
-#include "freehold/doctor/analysis/clarity.hpp"
-#include "freehold/doctor/analysis/consistency.hpp"
-#include "freehold/doctor/analysis/derived.hpp"
-#include "freehold/doctor/analysis/resampled.hpp"
-#include "freehold/doctor/analysis/verdict.hpp"
+#include "tools/doctor/facts/attribution.hpp"
+#include "tools/doctor/facts/derived.hpp"
+#include "tools/doctor/facts/resampled.hpp"
+#include "tools/doctor/verdict/clarity.hpp"
+#include "tools/doctor/verdict/consistency.hpp"
+#include "tools/doctor/verdict/verdict.hpp"
 
 namespace freehold::doctor {
 namespace {

@@ -5,11 +5,11 @@
 #include <cmath>
 #include <random>
 
-#include "freehold/doctor/analysis/attribution.hpp"
-#include "freehold/doctor/analysis/resampled.hpp"
-#include "freehold/doctor/analysis/scalability.hpp"
-#include "freehold/doctor/analysis/verdict.hpp"
 #include "tests/doctor/made_experiment.hpp"
+#include "tools/doctor/facts/attribution.hpp"
+#include "tools/doctor/facts/resampled.hpp"
+#include "tools/doctor/facts/scalability.hpp"
+#include "tools/doctor/verdict/verdict.hpp"
 
 namespace freehold::doctor {
 namespace {

@@ -26,20 +26,20 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/doctor/comparison.hpp"
-#include "cli/doctor/gate.hpp"
-#include "cli/doctor/results_json.hpp"
 #include "cli/heap/profile.hpp"
-#include "cli/run/program.hpp"
-#include "cli/support/failure.hpp"
-#include "cli/support/output_file.hpp"
 #include "freehold/alloc/engine.hpp"
 #include "freehold/alloc/profile.hpp"
-#include "freehold/doctor/analysis/elf_symbols.hpp"
-#include "freehold/doctor/analysis/perf_map.hpp"
-#include "freehold/doctor/analysis/recording.hpp"
-#include "freehold/doctor/probe/trace_format.hpp"
 #include "tests/unit/cli/doctor_support.hpp"
+#include "tools/doctor/facts/elf_symbols.hpp"
+#include "tools/doctor/facts/perf_map.hpp"
+#include "tools/doctor/facts/recording.hpp"
+#include "tools/doctor/probe/trace_format.hpp"
+#include "tools/doctor/report/comparison.hpp"
+#include "tools/doctor/report/gate.hpp"
+#include "tools/doctor/report/results_json.hpp"
+#include "tools/launch/program.hpp"
+#include "tools/support/failure.hpp"
+#include "tools/support/output_file.hpp"
 
 namespace freehold::fuzz {
 namespace {
@@ -155,9 +155,9 @@ void read_profile(const fs::path& file) {
   (void)cli::heap::growth(profiles[0], profiles[1]);
 }
 void read_report(const fs::path& file) {
-  const nlohmann::ordered_json report = cli::doctor::read_report(file.string());
-  (void)cli::doctor::lost_in(report);
-  (void)cli::doctor::compare(cli::doctor::side_of(report, "before"), cli::doctor::side_of(report, "after"));
+  const nlohmann::ordered_json report = doctor::report::read_report(file.string());
+  (void)doctor::report::lost_in(report);
+  (void)doctor::report::compare(doctor::report::side_of(report, "before"), doctor::report::side_of(report, "after"));
 }
 void read_perf_map(const fs::path& file) {
   const doctor::PerfMap map = doctor::PerfMap::of_file(file, ::geteuid());
@@ -165,11 +165,11 @@ void read_perf_map(const fs::path& file) {
 }
 void read_elf(const fs::path& file) {
   const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
-  (void)cli::machine_text(cli::read_elf(fd));
-  (void)cli::exports_function(fd, "malloc");
+  (void)tools::machine_text(tools::read_elf(fd));
+  (void)tools::exports_function(fd, "malloc");
   ::close(fd);
   const auto elf = doctor::ElfFile::open(file.string());
-  if (!elf) throw cli::Failure(cli::kExitRefused, "no ELF file");
+  if (!elf) throw tools::Failure(tools::kExitRefused, "no ELF file");
   std::size_t bytes = elf->section(".note.gnu.build-id").size() + (elf->is_program() ? 1 : 0);
   elf->each_symbol([&](const doctor::ElfSymbol& symbol) { bytes += symbol.name.size(); });
 }
@@ -189,13 +189,13 @@ std::vector<Kind> kinds(const fs::path& folder) {
   std::string perf;
   for (unsigned i = 0; i < 100; ++i)
     perf += std::to_string(1000 + 40 * i) + " 20 py::work" + std::to_string(i) + ":/work.py\n";
-  return {
-      {"recording", made_recording(), read_recording},
-      {"heap profile", content_of(profile), read_profile},
-      {"heap profile as JSON", cli::heap::json_of(cli::heap::read_profile(profile)).dump(), read_profile},
-      {"report", cli::doctor::results_json(cli::doctor::diagnosis_with(doctor::Cause::kAllocatorLock)).dump(), read_report},
-      {"perf map", perf, read_perf_map},
-      {"ELF file", content_of(FREEHOLD_SMALL_LIBRARY), read_elf}};
+  return {{"recording", made_recording(), read_recording},
+          {"heap profile", content_of(profile), read_profile},
+          {"heap profile as JSON", cli::heap::json_of(cli::heap::read_profile(profile)).dump(), read_profile},
+          {"report", doctor::report::results_json(doctor::report::diagnosis_with(doctor::Cause::kAllocatorLock)).dump(),
+           read_report},
+          {"perf map", perf, read_perf_map},
+          {"ELF file", content_of(FREEHOLD_SMALL_LIBRARY), read_elf}};
 }
 
 // What was found, by hand and by rounds: each took minutes or more.
@@ -245,7 +245,7 @@ void bound_memory() {
 }
 
 int fuzz(std::uint64_t rounds, std::uint64_t first) {
-  const cli::TemporaryFolder folder("fuzz");
+  const tools::TemporaryFolder folder("fuzz");
   std::vector<Kind> all = kinds(folder.path());
   const fs::path file = folder.path() / "damaged";
   for (Kind& kind : all) {
@@ -261,7 +261,7 @@ int fuzz(std::uint64_t rounds, std::uint64_t first) {
     ::alarm(kMostSeconds);
     try {
       one.read(file);
-    } catch (const cli::Failure&) {
+    } catch (const tools::Failure&) {
       // Refused, as it may be.
     }
   }
@@ -279,7 +279,7 @@ int fuzz(std::uint64_t rounds, std::uint64_t first) {
       try {
         kind.read(file);
         ++kind.whole;
-      } catch (const cli::Failure&) {
+      } catch (const tools::Failure&) {
         ++kind.refused;
       } catch (const std::exception& other) {
         std::fprintf(stderr, "%s  %s\n", g_now, other.what());

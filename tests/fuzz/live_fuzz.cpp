@@ -25,13 +25,13 @@
 #include "freehold/alloc/profile.hpp"
 #include "freehold/heap.hpp"
 #include "freehold/heap/live_heap.hpp"
-#include "freehold/live/figures.hpp"
-#include "freehold/live/process.hpp"
-#include "freehold/live/profile.hpp"
-#include "freehold/live/stats.hpp"
 #include "freehold/pool.hpp"
 #include "freehold/pool/named_pools.hpp"
 #include "freehold/sync/live_list.hpp"
+#include "tools/live/figures.hpp"
+#include "tools/live/process.hpp"
+#include "tools/live/profile.hpp"
+#include "tools/live/stats.hpp"
 
 namespace freehold::fuzz {
 namespace {

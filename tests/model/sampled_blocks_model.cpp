@@ -2,7 +2,7 @@
 // doctor::probe::SampledBlocks on the simulated machine: blocks of one line come and go by several threads. Oracle: a block
 // that was kept is found by the thread that frees it, once its bit is there; at rest the bit of a line is set if the line
 // holds a block, and gone after its last blocks went at once.
-#include "freehold/doctor/probe/sampled_blocks.hpp"
+#include "tools/doctor/probe/sampled_blocks.hpp"
 
 #include <gtest/gtest.h>
 

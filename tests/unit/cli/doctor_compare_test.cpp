@@ -2,12 +2,12 @@
 // Two reports against each other.
 #include <nlohmann/json.hpp>
 
-#include "cli/doctor/comparison.hpp"
-#include "cli/doctor/results_json.hpp"
 #include "tests/support/test.hpp"
 #include "tests/unit/cli/doctor_support.hpp"
+#include "tools/doctor/report/comparison.hpp"
+#include "tools/doctor/report/results_json.hpp"
 
-namespace freehold::cli::doctor {
+namespace freehold::doctor::report {
 namespace {
 
 NamedSide side(const Diagnosis& diagnosis) { return side_of(results_json(diagnosis), "a"); }
@@ -29,4 +29,4 @@ TEST(DoctorComparison, DisturbedReport_IsNoted) {
 }
 
 }  // namespace
-}  // namespace freehold::cli::doctor
+}  // namespace freehold::doctor::report

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The command's side of an examination: lines of shell, and refusals in words.
-#include "cli/doctor/examine.hpp"
 #include "tests/support/test.hpp"
+#include "tools/doctor/report/examine.hpp"
 
-namespace freehold::cli::doctor {
+namespace freehold::doctor::report {
 namespace {
 using freehold::doctor::Refusal;
 using freehold::doctor::Refused;
@@ -44,4 +44,4 @@ TEST(Refusals, EachReason_OneLineWithTheWayOut) {
 }
 
 }  // namespace
-}  // namespace freehold::cli::doctor
+}  // namespace freehold::doctor::report

@@ -3,14 +3,14 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "cli/doctor/comparison.hpp"
-#include "cli/doctor/gate.hpp"
-#include "cli/doctor/results_json.hpp"
-#include "cli/support/failure.hpp"
 #include "tests/support/test.hpp"
 #include "tests/unit/cli/doctor_support.hpp"
+#include "tools/doctor/report/comparison.hpp"
+#include "tools/doctor/report/gate.hpp"
+#include "tools/doctor/report/results_json.hpp"
+#include "tools/support/failure.hpp"
 
-namespace freehold::cli::doctor {
+namespace freehold::doctor::report {
 namespace {
 
 TEST(DoctorGate, FailOn_AnsweredByTheCause) {
@@ -103,4 +103,4 @@ TEST(DoctorMarkdown, HostileNames_StayText) {
 }
 
 }  // namespace
-}  // namespace freehold::cli::doctor
+}  // namespace freehold::doctor::report

@@ -2,12 +2,12 @@
 // The JSON of a diagnosis against docs/doctor-schema.md.
 #include <nlohmann/json.hpp>
 
-#include "cli/doctor/results_json.hpp"
 #include "tests/support/test.hpp"
 #include "tests/unit/cli/doctor_schema.hpp"
 #include "tests/unit/cli/doctor_support.hpp"
+#include "tools/doctor/report/results_json.hpp"
 
-namespace freehold::cli::doctor {
+namespace freehold::doctor::report {
 namespace {
 using nlohmann::ordered_json;
 
@@ -40,4 +40,4 @@ TEST(DoctorJson, WithinLimits_SaysWhatIsLeftOut) {
 }
 
 }  // namespace
-}  // namespace freehold::cli::doctor
+}  // namespace freehold::doctor::report

@@ -2,11 +2,11 @@
 // The report on the terminal.
 #include <sstream>
 
-#include "cli/doctor/verdict_text.hpp"
 #include "tests/support/test.hpp"
 #include "tests/unit/cli/doctor_support.hpp"
+#include "tools/doctor/report/verdict_text.hpp"
 
-namespace freehold::cli::doctor {
+namespace freehold::doctor::report {
 namespace {
 
 TEST(DoctorSummary, OfADiagnosis_HasTheVerdictBeforeTheFigures) {
@@ -64,4 +64,4 @@ TEST(DoctorSummary, OutOfTime_ShowsWhatWasMeasured) {
 }
 
 }  // namespace
-}  // namespace freehold::cli::doctor
+}  // namespace freehold::doctor::report

@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include "cli/doctor/diagnosis.hpp"
-#include "freehold/doctor/analysis/attribution.hpp"
+#include "tools/doctor/facts/attribution.hpp"
+#include "tools/doctor/report/diagnosis.hpp"
 
-namespace freehold::cli::doctor {
+namespace freehold::doctor::report {
 
 using freehold::doctor::Attribution;
 using freehold::doctor::Cause;
@@ -189,4 +189,4 @@ inline Diagnosis diagnosis_with(Cause cause, std::size_t sites = 6) {
   return d;
 }
 
-}  // namespace freehold::cli::doctor
+}  // namespace freehold::doctor::report

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // The verdict in words.
-#include "cli/doctor/format.hpp"
-#include "cli/doctor/verdict_text.hpp"
 #include "tests/support/test.hpp"
 #include "tests/unit/cli/doctor_support.hpp"
+#include "tools/doctor/report/format.hpp"
+#include "tools/doctor/report/verdict_text.hpp"
 
-namespace freehold::cli::doctor {
+namespace freehold::doctor::report {
 namespace {
 
 std::string joined(const std::vector<std::string>& sentences) {
@@ -203,4 +203,4 @@ TEST(Format, AreNoMoreExactThanTheirRange) {
 }
 
 }  // namespace
-}  // namespace freehold::cli::doctor
+}  // namespace freehold::doctor::report

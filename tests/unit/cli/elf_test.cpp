@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cli/run/program.hpp"
+#include "tools/launch/program.hpp"
 
 #include <dlfcn.h>
 #include <elf.h>
@@ -8,8 +8,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "cli/support/file_descriptor.hpp"
 #include "tests/support/test.hpp"
+#include "tools/support/file_descriptor.hpp"
 
 namespace freehold::cli {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cli/support/live_process.hpp"
+#include "tools/support/live_process.hpp"
 #include "tests/support/test.hpp"
 
 namespace freehold::cli {

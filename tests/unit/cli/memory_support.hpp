@@ -3,16 +3,16 @@
 #pragma once
 #include <string>
 
-#include "cli/doctor/memory.hpp"
+#include "tools/doctor/report/memory.hpp"
 
 namespace freehold::tests {
 
 inline constexpr double kMiB = 1 << 20;
 
 // 100 MiB, of which 70 are live data and 25 holes; Freehold holds 20 less, jemalloc fails.
-inline cli::doctor::MemoryDiagnosis memory_diagnosis() {
+inline doctor::report::MemoryDiagnosis memory_diagnosis() {
   namespace core = freehold::doctor;
-  cli::doctor::MemoryDiagnosis d;
+  doctor::report::MemoryDiagnosis d;
   d.settings.command = {"/usr/bin/store", "data"};
   d.program = "/usr/bin/store";
   d.machine.cpu_model = "Some CPU";

@@ -2,11 +2,11 @@
 // The sentences of `freehold doctor --memory`: what is advised fits the cause, and nothing else is.
 #include <nlohmann/json.hpp>
 
-#include "cli/doctor/memory.hpp"
 #include "tests/support/test.hpp"
 #include "tests/unit/cli/memory_support.hpp"
+#include "tools/doctor/report/memory.hpp"
 
-namespace freehold::cli::doctor {
+namespace freehold::doctor::report {
 namespace {
 using freehold::doctor::MemoryCause;
 using freehold::doctor::MemoryDoubt;
@@ -76,4 +76,4 @@ TEST(MemorySummary, FreeMemoryThatWasNotDivided_IsNotCalledHoles) {
 }
 
 }  // namespace
-}  // namespace freehold::cli::doctor
+}  // namespace freehold::doctor::report

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-#include "cli/support/units.hpp"
 #include "tests/support/test.hpp"
+#include "tools/support/units.hpp"
 
 namespace freehold::cli {
 namespace {

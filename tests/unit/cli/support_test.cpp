@@ -7,14 +7,14 @@
 
 #include <filesystem>
 
-#include "cli/support/failure.hpp"
-#include "cli/support/interrupts.hpp"
-#include "cli/support/library.hpp"
-#include "cli/support/machine.hpp"
-#include "cli/support/output_file.hpp"
-#include "cli/support/shell.hpp"
 #include "tests/support/folder.hpp"
 #include "tests/support/test.hpp"
+#include "tools/support/failure.hpp"
+#include "tools/support/interrupts.hpp"
+#include "tools/support/library.hpp"
+#include "tools/support/machine.hpp"
+#include "tools/support/output_file.hpp"
+#include "tools/support/shell.hpp"
 
 namespace freehold::cli {
 namespace {

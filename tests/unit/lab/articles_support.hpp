@@ -8,7 +8,7 @@
 #include "lab/articles/experiment.hpp"
 #include "tests/unit/lab/scale_support.hpp"
 
-namespace freehold::cli::articles {
+namespace freehold::lab::articles {
 
 struct Figures {
   // Nanoseconds for a pair; of a hundred operations that are counted, those that met another.
@@ -179,4 +179,4 @@ inline Figures as_in_the_articles() {
   return figures;
 }
 
-}  // namespace freehold::cli::articles
+}  // namespace freehold::lab::articles

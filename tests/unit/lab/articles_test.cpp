@@ -9,7 +9,7 @@
 #include "tests/support/test.hpp"
 #include "tests/unit/lab/articles_support.hpp"
 
-namespace freehold::cli::articles {
+namespace freehold::lab::articles {
 namespace {
 
 const Claim& claim_of(const Findings& findings, const std::string& id) {
@@ -194,4 +194,4 @@ TEST(ArticlesFindings, Article5Table_OneCpuAndAllBesideTheArticlesSeconds) {
 }
 
 }  // namespace
-}  // namespace freehold::cli::articles
+}  // namespace freehold::lab::articles

@@ -2,16 +2,16 @@
 // Measurements beside other programs: how busy the machine was is noted, they are repeated, then left out of verdicts.
 #include <filesystem>
 
-#include "cli/support/failure.hpp"
-#include "cli/support/output_file.hpp"
 #include "lab/articles/experiment.hpp"
 #include "lab/experiment/claim.hpp"
 #include "lab/experiment/run.hpp"
 #include "tests/support/test.hpp"
 #include "tests/unit/lab/scale_support.hpp"
 #include "tests/unit/lab/timers_support.hpp"
+#include "tools/support/failure.hpp"
+#include "tools/support/output_file.hpp"
 
-namespace freehold::cli {
+namespace freehold::lab {
 namespace {
 
 TEST(OthersShare, AShortMeasurement_IsJudgedByAWindow) {
@@ -234,4 +234,4 @@ TEST(Articles, Full_HasTheArticlesCounts) {
 }
 
 }  // namespace
-}  // namespace freehold::cli
+}  // namespace freehold::lab

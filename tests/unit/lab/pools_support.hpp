@@ -6,7 +6,7 @@
 
 #include "lab/pools/experiment.hpp"
 
-namespace freehold::cli::pools {
+namespace freehold::lab::pools {
 
 // Nanoseconds per pair of a job in a set.
 using Cost = std::function<double(const Job&, std::size_t set)>;
@@ -53,4 +53,4 @@ inline double ours_loses_the_ring(const Job& job, std::size_t set) {
   return job.pool == made_up_pool(kOtherPool) ? 10 : 20 * noise;
 }
 
-}  // namespace freehold::cli::pools
+}  // namespace freehold::lab::pools

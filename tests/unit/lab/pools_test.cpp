@@ -6,7 +6,7 @@
 #include "tests/support/test.hpp"
 #include "tests/unit/lab/pools_support.hpp"
 
-namespace freehold::cli::pools {
+namespace freehold::lab::pools {
 namespace {
 
 // ---- what a test finds when it begins
@@ -163,4 +163,4 @@ TEST(PoolsResults, Contention_IsConflictsInIterations) {
 }
 
 }  // namespace
-}  // namespace freehold::cli::pools
+}  // namespace freehold::lab::pools

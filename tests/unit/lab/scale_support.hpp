@@ -6,7 +6,7 @@
 
 #include "lab/scale/experiment.hpp"
 
-namespace freehold::cli::scale {
+namespace freehold::lab::scale {
 
 // Seconds that a job takes in a set.
 using Seconds = std::function<double(const Job&, std::size_t set)>;
@@ -47,4 +47,4 @@ inline double as_in_the_article(const Job& job, std::size_t) {
   return degrades ? 0.2 * job.workers : 0.2 / std::min(job.workers, 2u);
 }
 
-}  // namespace freehold::cli::scale
+}  // namespace freehold::lab::scale

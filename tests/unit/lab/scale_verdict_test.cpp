@@ -2,7 +2,7 @@
 #include "tests/support/test.hpp"
 #include "tests/unit/lab/scale_support.hpp"
 
-namespace freehold::cli::scale {
+namespace freehold::lab::scale {
 namespace {
 
 std::vector<Outcome> outcomes(const Results& results) {
@@ -42,4 +42,4 @@ TEST(ScaleVerdict, ViaPool_TwoMoreFindings) {
 }
 
 }  // namespace
-}  // namespace freehold::cli::scale
+}  // namespace freehold::lab::scale

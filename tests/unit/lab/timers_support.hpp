@@ -6,7 +6,7 @@
 
 #include "lab/timers/experiment.hpp"
 
-namespace freehold::cli::timers {
+namespace freehold::lab::timers {
 
 // Nanoseconds of CPU per operation, in each phase of a job in a set.
 using JobCost = std::function<double(const Job&, std::size_t set)>;
@@ -62,4 +62,4 @@ inline double wheel_suffers(const Job& job, std::size_t set) {
   return name == kBaseline ? 5 : 150;
 }
 
-}  // namespace freehold::cli::timers
+}  // namespace freehold::lab::timers

@@ -3,7 +3,7 @@
 #include "tests/support/test.hpp"
 #include "tests/unit/lab/timers_support.hpp"
 
-namespace freehold::cli::timers {
+namespace freehold::lab::timers {
 namespace {
 
 // ---- the loops
@@ -88,4 +88,4 @@ TEST(TimersMoved, ArticlesQueue_MillisecondsOf100000TimersBeforeAndAfter) {
 }
 
 }  // namespace
-}  // namespace freehold::cli::timers
+}  // namespace freehold::lab::timers

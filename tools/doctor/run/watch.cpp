@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT
+#include "tools/doctor/run/watch.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <string_view>
+
+#include "tools/live/memory_map.hpp"
+#include "tools/live/proc_folder.hpp"
+#include "tools/live/process.hpp"
+
+namespace freehold::doctor {
+namespace {
+namespace fs = std::filesystem;
+
+struct Status {
+  bool running = false;
+  std::string cpus;  // "0-3,8"
+  std::uint64_t peak_rss_bytes = 0;
+};
+
+Status status_of(const fs::path& task) {
+  Status status;
+  std::ifstream in(task / "status");
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with("State:\t")) status.running = line[7] == 'R';
+    if (line.starts_with("Cpus_allowed_list:\t")) status.cpus = line.substr(19);
+    if (line.starts_with("VmHWM:")) status.peak_rss_bytes = std::stoull(line.substr(6)) * 1024;
+  }
+  return status;
+}
+
+// "0-3,8" -> sets 0, 1, 2, 3 and 8.
+void add_list(std::string_view list, std::set<unsigned>& cpus) {
+  const char* at = list.data();
+  const char* const end = at + list.size();
+  while (at < end) {
+    unsigned first = 0;
+    auto parsed = std::from_chars(at, end, first);
+    if (parsed.ec != std::errc()) return;
+    unsigned last = first;
+    if (parsed.ptr < end && *parsed.ptr == '-') parsed = std::from_chars(parsed.ptr + 1, end, last);
+    for (unsigned cpu = first; cpu <= last; ++cpu) cpus.insert(cpu);
+    at = parsed.ptr + 1;
+  }
+}
+
+}  // namespace
+
+void Watch::look() {
+  const bool files_too =
+      (looks_ & (looks_ - 1)) == 0;  // the first looks, then ever fewer: a program loads what it needs early
+  ++looks_;
+  unsigned threads = 0;
+  bool any_ready = false;
+  std::set<unsigned> allowed;
+  std::string last_list;  // most threads have the same
+  for (const pid_t pid : live::family_of(root_)) {
+    const fs::path tasks = live::proc_folder(pid) / "task";
+    for (const pid_t task : live::threads_of(pid)) {
+      ++threads;
+      const fs::path folder = tasks / std::to_string(task);
+      add_times(task, folder);
+      const Status status = status_of(folder);
+      any_ready = any_ready || status.running;
+      peak_rss_bytes_ = std::max(peak_rss_bytes_, status.peak_rss_bytes);
+      if (!status.running || status.cpus == last_list) continue;
+      last_list = status.cpus;
+      add_list(status.cpus, allowed);
+    }
+    if (files_too) add_files(pid);
+  }
+  most_threads_ = std::max(most_threads_, threads);
+  looks_at_ready_ += any_ready ? 1 : 0;
+  if (allowed.empty()) return;
+  ++looks_at_running_;
+  if (allowed_.size() <= *allowed.rbegin()) allowed_.resize(*allowed.rbegin() + 1);
+  for (const unsigned cpu : allowed) ++allowed_[cpu];
+}
+
+std::optional<double> Watch::ready_share() const {
+  constexpr unsigned kEnoughLooks = 6;
+  if (looks_ < kEnoughLooks) return std::nullopt;
+  return static_cast<double>(looks_at_ready_) / looks_;
+}
+
+unsigned Watch::own_cpus() const {
+  return static_cast<unsigned>(
+      std::ranges::count_if(allowed_, [this](unsigned looks) { return looks > 0 && looks * 10 >= looks_at_running_; }));
+}
+
+void Watch::look_at_times_of_root() { add_times(root_, live::proc_folder(root_) / "task" / std::to_string(root_)); }
+
+void Watch::add_times(int task, const std::string& folder) {
+  std::ifstream in(folder + "/schedstat");
+  double ran_ns = 0, waited_ns = 0;
+  if (!(in >> ran_ns >> waited_ns)) return;
+  Times& last = times_of_[task];
+  const Times now{1e-9 * ran_ns, 1e-9 * waited_ns};
+  if (now.ran_s < last.ran_s) last = {};  // another thread has the number now
+  times_.ran_s += now.ran_s - last.ran_s;
+  times_.waited_s += now.waited_s - last.waited_s;
+  last = now;
+}
+
+// A process that ends while it is read shows the lower addresses alone: its C library, and not what was preloaded before.
+void Watch::add_files(pid_t pid) {
+  const std::string maps = live::maps_of(pid);
+  if (!live::maps_of(pid).empty()) files_.merge(live::files_of(live::code_mappings(maps)));
+}
+
+}  // namespace freehold::doctor

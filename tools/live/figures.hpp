@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT
+// The figures that Freehold's engine keeps in a process that runs: found in the writable data of libfreehold.so, or of the
+// program or library that it is linked into, and read from outside. The process is neither stopped nor signalled, and does
+// not notice. One thread. Cost: milliseconds for each 10 MB of data that is looked through.
+#pragma once
+#include <sys/types.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "freehold/alloc/live_figures.hpp"
+#include "tools/live/memory.hpp"
+
+namespace freehold::live {
+
+using alloc::LiveFigure;
+
+// Each was true at its own moment; together they need not fit. Never negative. None: that engine does not have it.
+class LiveFigures {
+ public:
+  [[nodiscard]] std::optional<std::uint64_t> operator[](LiveFigure figure) const {
+    return values_[static_cast<std::size_t>(figure)];
+  }
+  void set(LiveFigure figure, std::uint64_t value) { values_[static_cast<std::size_t>(figure)] = value; }
+
+ private:
+  std::array<std::optional<std::uint64_t>, static_cast<std::size_t>(LiveFigure::kCount)> values_;
+};
+
+inline constexpr std::size_t kMostScannedBytes = std::size_t{64} << 20;
+
+// Of the engine whose directory is marked there. None: it is of another version, damaged, or the process has ended.
+[[nodiscard]] std::optional<LiveFigures> read_live_figures(LiveMemory& memory, std::uint64_t directory);
+
+// `maps`: the process's, just read. None: no Freehold of this version was found in so many bytes of data, or the process may
+// not be looked at, or it has ended.
+[[nodiscard]] std::optional<LiveFigures> read_live_figures(pid_t pid, const std::string& maps,
+                                                           std::size_t most_bytes = kMostScannedBytes);
+
+}  // namespace freehold::live
