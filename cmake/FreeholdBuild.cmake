@@ -64,14 +64,15 @@ target_compile_options(freehold_engine INTERFACE -fno-plt -ftls-model=initial-ex
                                                  $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions;-fno-rtti>)
 target_link_libraries(freehold_engine INTERFACE freehold_options)
 
-# freehold_add_library(<part> [THROWS] [USES <part>...] [EXCEPT <source>...])
-# The library freehold::<part> from every source beside the caller's CMakeLists.txt but EXCEPT; header-only while there is
-# none.
+# freehold_add_library(<part> [THROWS] [USES <part>...] [ROOMS <folder>...] [EXCEPT <source>...])
+# The library freehold::<part> from every source beside the caller's CMakeLists.txt and in its ROOMS, but EXCEPT; header-only while there
+# is none.
 # THROWS: it is no part of malloc, throws exceptions, and may lie in a library that dlopen loads.
 # USES are the parts whose headers its own headers include, as the layer table of script/check_layers allows.
 function(freehold_add_library part)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "THROWS" "" "USES;EXCEPT")
-  file(GLOB sources CONFIGURE_DEPENDS *.cpp)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "THROWS" "" "USES;ROOMS;EXCEPT")
+  list(TRANSFORM arg_ROOMS APPEND /*.cpp)
+  file(GLOB sources CONFIGURE_DEPENDS *.cpp ${arg_ROOMS})
   foreach(source IN LISTS arg_EXCEPT)
     list(REMOVE_ITEM sources ${CMAKE_CURRENT_SOURCE_DIR}/${source})
   endforeach()

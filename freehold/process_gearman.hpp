@@ -10,4 +10,4 @@
 #pragma once
 #include "freehold/base/cxx20.hpp"
 #include "freehold/process.hpp"
-#include "freehold/process/gearman_pool.hpp"
+#include "freehold/process/gearman/gearman_pool.hpp"

@@ -8,7 +8,7 @@
 #include <regex>
 #include <string_view>
 
-#include "freehold/alloc/options.hpp"
+#include "freehold/alloc/process/options.hpp"
 
 namespace freehold::cli::reference {
 namespace {

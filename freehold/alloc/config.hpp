@@ -5,11 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "freehold/alloc/arena.hpp"
-#include "freehold/alloc/chunk_pool.hpp"
-#include "freehold/alloc/run_cache.hpp"
+#include "freehold/alloc/large/run_cache.hpp"
 #include "freehold/alloc/size_classes.hpp"
-#include "freehold/alloc/span.hpp"
+#include "freehold/alloc/spans/arena.hpp"
+#include "freehold/alloc/spans/chunk_pool.hpp"
+#include "freehold/alloc/spans/span.hpp"
 #include "freehold/os/pages.hpp"
 #include "freehold/os/rseq.hpp"
 #include "freehold/slots/word_pool.hpp"

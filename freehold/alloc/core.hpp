@@ -8,7 +8,7 @@
 //   arena.hpp           spans, slots and runs                cache_registry.hpp  all threads' caches
 //   direct_blocks.hpp   blocks with a mapping each           cache_arrays.hpp    their arrays, and budget
 //   block_map.hpp       which block an address lies in       kept_runs.hpp       free spans that threads keep
-//   large_blocks.hpp    blocks above the largest class       relief.hpp          what is kept goes back
+//   large_blocks.hpp    blocks above the largest class       kept_memory.hpp          what is kept goes back
 //   refill.hpp          malloc's slow path                   drain.hpp           free's slow path
 //   slot_returns.hpp    what a cache gives back, and when    moving.hpp          which blocks are worth moving
 //
@@ -17,19 +17,19 @@
 // Locks: those of its parts, in the order in which large_blocks.hpp names them. A template over Atomics, Config and
 // PageSource: the model tests and the fault tests run this code, not a copy.
 #pragma once
-#include "freehold/alloc/arena.hpp"
-#include "freehold/alloc/block_map.hpp"
-#include "freehold/alloc/cache_arrays.hpp"
-#include "freehold/alloc/cache_registry.hpp"
-#include "freehold/alloc/direct_blocks.hpp"
-#include "freehold/alloc/drain.hpp"
-#include "freehold/alloc/kept_runs.hpp"
-#include "freehold/alloc/large_blocks.hpp"
-#include "freehold/alloc/moving.hpp"
-#include "freehold/alloc/refill.hpp"
-#include "freehold/alloc/relief.hpp"
-#include "freehold/alloc/slot_returns.hpp"
-#include "freehold/alloc/stats.hpp"
+#include "freehold/alloc/front/cache_arrays.hpp"
+#include "freehold/alloc/front/cache_registry.hpp"
+#include "freehold/alloc/front/drain.hpp"
+#include "freehold/alloc/front/refill.hpp"
+#include "freehold/alloc/front/slot_returns.hpp"
+#include "freehold/alloc/large/direct_blocks.hpp"
+#include "freehold/alloc/large/kept_runs.hpp"
+#include "freehold/alloc/large/large_blocks.hpp"
+#include "freehold/alloc/observe/moving.hpp"
+#include "freehold/alloc/observe/stats.hpp"
+#include "freehold/alloc/return/kept_memory.hpp"
+#include "freehold/alloc/spans/arena.hpp"
+#include "freehold/alloc/spans/block_map.hpp"
 #include "freehold/base/keep_errno.hpp"
 #include "freehold/sync/fork_gate.hpp"
 
@@ -239,4 +239,4 @@ class Core {
 
 }  // namespace freehold::alloc
 
-#include "freehold/alloc/core_stats.hpp"
+#include "freehold/alloc/observe/core_stats.hpp"

@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "freehold/alloc/stats.hpp"
+#include "freehold/alloc/observe/stats.hpp"
 
 namespace freehold::alloc {
 

@@ -21,13 +21,13 @@
 #include <cstdint>
 #include <cstring>
 
-#include "freehold/alloc/checked.hpp"
-#include "freehold/alloc/cpu_cache.hpp"
 #include "freehold/alloc/engine.hpp"
-#include "freehold/alloc/fast_path.hpp"
-#include "freehold/alloc/fork_work.hpp"
-#include "freehold/alloc/options.hpp"
-#include "freehold/alloc/purger_thread.hpp"
+#include "freehold/alloc/front/cpu_cache.hpp"
+#include "freehold/alloc/front/fast_path.hpp"
+#include "freehold/alloc/observe/checked.hpp"
+#include "freehold/alloc/process/fork_work.hpp"
+#include "freehold/alloc/process/options.hpp"
+#include "freehold/alloc/return/purger_thread.hpp"
 #include "freehold/base/keep_errno.hpp"
 #include "freehold/check/guards.hpp"
 #include "freehold/os/cpu.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-#include "freehold/alloc/checked.hpp"
 #include "freehold/alloc/engine.hpp"
+#include "freehold/alloc/observe/checked.hpp"
 #include "freehold/heap/slab_source.hpp"
 
 namespace freehold::heap {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // freehold_count_begin() and freehold_count_end() of freehold/malloc.h.
-#include "freehold/alloc/count.hpp"
+#include "freehold/alloc/observe/count.hpp"
 
 #include <errno.h>
 #include <stddef.h>

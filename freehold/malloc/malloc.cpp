@@ -12,8 +12,8 @@
 #include <bit>
 
 #include "freehold/alloc/engine.hpp"
-#include "freehold/alloc/fast_path.hpp"
-#include "freehold/alloc/profile.hpp"
+#include "freehold/alloc/front/fast_path.hpp"
+#include "freehold/alloc/observe/profile.hpp"
 #include "freehold/malloc.h"
 #include "freehold/malloc/export.hpp"
 #include "freehold/os/pages.hpp"

@@ -10,7 +10,7 @@
 #include <new>
 
 #include "freehold/alloc/engine.hpp"
-#include "freehold/alloc/fast_path.hpp"
+#include "freehold/alloc/front/fast_path.hpp"
 #include "freehold/malloc/cxx_runtime.hpp"
 #include "freehold/malloc/export.hpp"
 #include "freehold/os/system_call.hpp"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "freehold/process/task.hpp"
+#include "freehold/process/table/task.hpp"
 #include "freehold/sync/atomics.hpp"
 
 namespace freehold::process {

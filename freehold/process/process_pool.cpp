@@ -14,10 +14,10 @@
 #include <filesystem>
 
 #include "freehold/os/cpu.hpp"
-#include "freehold/process/client.hpp"
+#include "freehold/process/client/client.hpp"
 #include "freehold/process/process_info.hpp"
-#include "freehold/process/supervisor.hpp"
-#include "freehold/process/worker_protocol.hpp"
+#include "freehold/process/supervisor/supervisor.hpp"
+#include "freehold/process/worker/worker_protocol.hpp"
 
 namespace freehold {
 

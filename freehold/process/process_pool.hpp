@@ -25,11 +25,11 @@
 #include <string_view>
 #include <vector>
 
-#include "freehold/process/confinement.hpp"
-#include "freehold/process/future.hpp"
-#include "freehold/process/pool_events.hpp"
-#include "freehold/process/pool_stats.hpp"
-#include "freehold/process/shared_memory.hpp"
+#include "freehold/process/client/future.hpp"
+#include "freehold/process/supervisor/pool_events.hpp"
+#include "freehold/process/supervisor/pool_stats.hpp"
+#include "freehold/process/table/shared_memory.hpp"
+#include "freehold/process/worker/confinement.hpp"
 
 namespace freehold {
 

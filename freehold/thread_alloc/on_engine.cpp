@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // thread_alloc.h on Freehold's engine.
 #include "freehold/alloc/engine.hpp"
-#include "freehold/alloc/fast_path.hpp"
+#include "freehold/alloc/front/fast_path.hpp"
 #include "freehold/thread_alloc.h"
 
 namespace alloc = freehold::alloc;

@@ -25,8 +25,8 @@
 #include <cstring>
 #include <type_traits>
 
-#include "freehold/alloc/checked.hpp"
 #include "freehold/alloc/engine.hpp"
+#include "freehold/alloc/observe/checked.hpp"
 #include "freehold/sync/atomics.hpp"
 #include "freehold/sync/lock.hpp"
 #include "freehold/thread_alloc/owner_pages.hpp"

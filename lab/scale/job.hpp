@@ -9,7 +9,7 @@
 #include <tuple>
 #include <vector>
 
-#include "freehold/process/task_word.hpp"
+#include "freehold/process/table/task_word.hpp"
 #include "tools/support/worker_group.hpp"
 
 namespace freehold::lab::scale {

@@ -65,11 +65,13 @@ fn compiler(root: &Path) -> cc::Build {
     build
 }
 
+/// Those of a folder and of the folders in it.
 fn sources_of(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder)
         .unwrap_or_else(|error| refuse(&format!("{}: {error}", folder.display())));
     let mut files: Vec<PathBuf> = entries
         .filter_map(|entry| entry.ok().map(|entry| entry.path()))
+        .flat_map(|path| if path.is_dir() { sources_of(&path) } else { vec![path] })
         .collect();
     files.retain(|file| file.extension().map_or(false, |end| end == "cpp"));
     files.sort();

@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "freehold/alloc/engine.hpp"
-#include "freehold/alloc/profile.hpp"
+#include "freehold/alloc/observe/profile.hpp"
 #include "freehold/heap.hpp"
 #include "freehold/pool.hpp"
 #include "freehold/sync/live_list.hpp"

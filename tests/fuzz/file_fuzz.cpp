@@ -28,7 +28,7 @@
 
 #include "cli/heap/profile.hpp"
 #include "freehold/alloc/engine.hpp"
-#include "freehold/alloc/profile.hpp"
+#include "freehold/alloc/observe/profile.hpp"
 #include "tests/unit/cli/doctor_support.hpp"
 #include "tools/doctor/facts/elf_symbols.hpp"
 #include "tools/doctor/facts/perf_map.hpp"

@@ -5,7 +5,7 @@
 #include <initializer_list>
 #include <utility>
 
-#include "freehold/alloc/arena.hpp"
+#include "freehold/alloc/spans/arena.hpp"
 #include "tests/model/tiny_arena.hpp"
 
 namespace freehold::model {

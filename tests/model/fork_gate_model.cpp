@@ -4,7 +4,7 @@
 // nobody waits for ever, even if fork waits for a lock whose holder wants memory; nothing that was put off is left behind.
 #include <gtest/gtest.h>
 
-#include "freehold/alloc/fork_work.hpp"
+#include "freehold/alloc/process/fork_work.hpp"
 #include "freehold/sync/fork_gate.hpp"
 #include "freehold/sync/lock.hpp"
 #include "sim/sim_atomics.hpp"

@@ -2,7 +2,7 @@
 // alloc::LookTurn on the simulated machine. Oracle: what a thread does in its turn is free of races with the next turn and
 // with threads that waited. Beside a thread that is stopped in its turn nobody waits a second time. Every turn that nobody
 // waited for in vain is waited for.
-#include "freehold/alloc/look_turn.hpp"
+#include "freehold/alloc/return/look_turn.hpp"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 // joined it, and what the starter wrote is visible to the purger and to the joiner.
 #include <gtest/gtest.h>
 
-#include "freehold/alloc/purger_state.hpp"
+#include "freehold/alloc/return/purger_state.hpp"
 #include "sim/sim_atomics.hpp"
 #include "tests/model/mutants.hpp"
 #include "tests/model/scenarios.hpp"

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <memory>
 
-#include "freehold/process/table_supervision.hpp"
+#include "freehold/process/table/table_supervision.hpp"
 #include "sim/explore.hpp"
 #include "sim/sim_atomics.hpp"
 #include "tests/model/expect_ok.hpp"

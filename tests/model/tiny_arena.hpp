@@ -7,9 +7,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "freehold/alloc/arena.hpp"
-#include "freehold/alloc/chunk_pool.hpp"
-#include "freehold/alloc/span.hpp"
+#include "freehold/alloc/spans/arena.hpp"
+#include "freehold/alloc/spans/chunk_pool.hpp"
+#include "freehold/alloc/spans/span.hpp"
 #include "freehold/os/pages.hpp"
 #include "freehold/slots/word_pool.hpp"
 #include "sim/explore.hpp"

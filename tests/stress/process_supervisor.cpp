@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "freehold/process/supervisor.hpp"
+#include "freehold/process/supervisor/supervisor.hpp"
 
 int main(int argc, char** argv) {
   using namespace freehold::process;

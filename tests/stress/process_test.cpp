@@ -27,8 +27,8 @@
 
 #include "freehold/base/poison.hpp"
 #include "freehold/process.hpp"
-#include "freehold/process/attached_client.hpp"
-#include "freehold/process/supervisor.hpp"
+#include "freehold/process/client/attached_client.hpp"
+#include "freehold/process/supervisor/supervisor.hpp"
 #include "tests/support/proc.hpp"
 
 extern char** environ;

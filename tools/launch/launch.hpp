@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "freehold/alloc/stats.hpp"
+#include "freehold/alloc/observe/stats.hpp"
 
 namespace freehold::inline tools {
 

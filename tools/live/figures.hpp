@@ -11,7 +11,7 @@
 #include <optional>
 #include <string>
 
-#include "freehold/alloc/live_figures.hpp"
+#include "freehold/alloc/observe/live_figures.hpp"
 #include "tools/live/memory.hpp"
 
 namespace freehold::live {

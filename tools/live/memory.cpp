@@ -11,7 +11,7 @@
 #include <system_error>
 #include <utility>
 
-#include "freehold/alloc/live_figures.hpp"
+#include "freehold/alloc/observe/live_figures.hpp"
 #include "freehold/os/process_memory.hpp"
 #include "freehold/sync/live_list.hpp"
 #include "tools/live/memory_map.hpp"

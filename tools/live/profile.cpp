@@ -13,7 +13,7 @@
 #include <thread>
 #include <utility>
 
-#include "freehold/alloc/live_figures.hpp"
+#include "freehold/alloc/observe/live_figures.hpp"
 #include "freehold/profile/live_profile.hpp"
 #include "freehold/sync/change_count.hpp"
 #include "tools/live/figures.hpp"

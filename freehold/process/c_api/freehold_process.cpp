@@ -13,10 +13,10 @@
 #include <utility>
 
 #include "freehold/base/sized_struct.hpp"
-#include "freehold/process/attached_client.hpp"
+#include "freehold/process/client/attached_client.hpp"
 #include "freehold/process/process_info.hpp"
 #include "freehold/process/process_pool.hpp"
-#include "freehold/process/worker.hpp"
+#include "freehold/process/worker/worker.hpp"
 
 #define FREEHOLD_PROCESS_EXPORT extern "C" __attribute__((visibility("default")))
 

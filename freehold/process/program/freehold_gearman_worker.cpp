@@ -9,7 +9,7 @@
 #include <cstring>
 #include <ctime>
 
-#include "freehold/process/gearman_pool.hpp"
+#include "freehold/process/gearman/gearman_pool.hpp"
 
 namespace {
 

@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "freehold/process/worker.hpp"
+#include "freehold/process/worker/worker.hpp"
 
 namespace {
 constexpr const char* kUsage =

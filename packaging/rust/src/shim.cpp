@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "freehold/alloc/engine.hpp"
-#include "freehold/alloc/fast_path.hpp"
+#include "freehold/alloc/front/fast_path.hpp"
 
 namespace alloc = freehold::alloc;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "freehold/alloc/arena.hpp"
+#include "freehold/alloc/spans/arena.hpp"
 #include "tests/support/test.hpp"
 #include "tests/unit/alloc/support.hpp"
 #include "tests/unit/hooked_atomics.hpp"

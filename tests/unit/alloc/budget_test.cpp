@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "freehold/alloc/budget.hpp"
+#include "freehold/alloc/return/budget.hpp"
 #include "freehold/sync/atomics.hpp"
 #include "tests/support/test.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // CacheArrays with a registry and nothing else of the engine: no arena, no slots.
-#include "freehold/alloc/cache_arrays.hpp"
+#include "freehold/alloc/front/cache_arrays.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "freehold/alloc/chunk_pool.hpp"
+#include "freehold/alloc/spans/chunk_pool.hpp"
 #include "freehold/sync/atomics.hpp"
 #include "tests/support/test.hpp"
 

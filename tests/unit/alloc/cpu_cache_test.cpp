@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The CPUs' stacks over a core that only counts: every slot that it gave is in one place, in use, in a stack or given back.
-#include "freehold/alloc/cpu_cache.hpp"
+#include "freehold/alloc/front/cpu_cache.hpp"
 
 #include <sched.h>
 

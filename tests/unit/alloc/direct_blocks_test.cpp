@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "freehold/alloc/direct_blocks.hpp"
+#include "freehold/alloc/large/direct_blocks.hpp"
 #include "tests/support/test.hpp"
 #include "tests/unit/alloc/support.hpp"
 

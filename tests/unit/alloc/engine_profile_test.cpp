@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The process's sampled heap profile, with one byte in one sampled: every block of the sizes here is in it, and can be told
 // by its size. tests/cli/heap_test.cpp has the estimates of larger distances.
-#include "freehold/alloc/profile.hpp"
+#include "freehold/alloc/observe/profile.hpp"
 
 #include <fcntl.h>
 #include <pthread.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Blocks that are mapped one by one while a fork is under way. Threads that meet are tests/model/fork_gate_model.cpp's.
-#include "freehold/alloc/fork_work.hpp"
+#include "freehold/alloc/process/fork_work.hpp"
 #include "tests/support/test.hpp"
 #include "tests/unit/alloc/support.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // HugeParts without an arena: chunks in an array, at addresses where nothing is.
-#include "freehold/alloc/arena_huge.hpp"
+#include "freehold/alloc/return/arena_huge.hpp"
 
 #include <gtest/gtest.h>
 

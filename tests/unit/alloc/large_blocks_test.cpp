@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Blocks above the size classes, through the core: runs, direct blocks, and their resize.
-#include "freehold/alloc/large_blocks.hpp"
+#include "freehold/alloc/large/large_blocks.hpp"
 #include "tests/support/emulated.hpp"
 #include "tests/support/test.hpp"
 #include "tests/unit/alloc/support.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "freehold/alloc/metadata.hpp"
+#include "freehold/alloc/spans/metadata.hpp"
 #include "tests/support/test.hpp"
 #include "tests/unit/alloc/support.hpp"
 

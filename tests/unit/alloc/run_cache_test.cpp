@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The free runs that threads keep for themselves (alloc/run_cache.hpp), through the core that uses them.
-#include "freehold/alloc/run_cache.hpp"
+#include "freehold/alloc/large/run_cache.hpp"
 #include "tests/support/test.hpp"
 #include "tests/unit/alloc/support.hpp"
 

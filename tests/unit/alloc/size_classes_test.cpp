@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "freehold/alloc/size_classes.hpp"
-#include "freehold/alloc/stats.hpp"
+#include "freehold/alloc/observe/stats.hpp"
 #include "tests/support/test.hpp"
 
 namespace freehold::alloc {

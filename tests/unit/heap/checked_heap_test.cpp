@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Private heaps in checked mode: this program runs with FREEHOLD_CHECK=1. (Each kind of misuse, as a process of its own:
 // tests/misuse/heap_program.cpp.)
-#include "freehold/alloc/checked.hpp"
 #include "freehold/alloc/engine.hpp"
+#include "freehold/alloc/observe/checked.hpp"
 #include "freehold/base/check.hpp"
 #include "freehold/check/settings.hpp"
 #include "freehold/heap/block_owners.hpp"

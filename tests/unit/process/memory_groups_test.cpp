@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Folders that are no memory cgroup, though they look like one; process_pool_test.cpp has a pool in a real one.
-#include "freehold/process/memory_groups.hpp"
+#include "freehold/process/supervisor/memory_groups.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The words of the log: each reason and each event has its own.
-#include "freehold/process/pool_events.hpp"
+#include "freehold/process/supervisor/pool_events.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The memory of a table, how another process gets it, and that another user neither gets it nor serves a pool's name. Names
 // that are taken or none: cli.workers.
-#include "freehold/process/shared_memory.hpp"
+#include "freehold/process/table/shared_memory.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The table's words and layout, in one thread; what threads and crashes do to it is tests/model/task_table_model.cpp's.
-#include "freehold/process/table_supervision.hpp"
+#include "freehold/process/table/table_supervision.hpp"
 
 #include <gtest/gtest.h>
 
@@ -13,8 +13,8 @@
 #include <string_view>
 #include <vector>
 
-#include "freehold/process/client.hpp"
-#include "freehold/process/shared_memory.hpp"
+#include "freehold/process/client/client.hpp"
+#include "freehold/process/table/shared_memory.hpp"
 
 namespace freehold::process {
 namespace {

@@ -12,11 +12,11 @@
 #include <cstdio>
 #include <string>
 
-#include "freehold/process/confinement.hpp"
 #include "freehold/process/process_info.hpp"
-#include "freehold/process/shared_memory.hpp"
-#include "freehold/process/task_table.hpp"
-#include "freehold/process/worker_protocol.hpp"
+#include "freehold/process/table/shared_memory.hpp"
+#include "freehold/process/table/task_table.hpp"
+#include "freehold/process/worker/confinement.hpp"
+#include "freehold/process/worker/worker_protocol.hpp"
 
 namespace freehold::process {
 namespace {

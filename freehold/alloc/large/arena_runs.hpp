@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: MIT
+// Runs: blocks of 1 to 64 spans in one chunk, from the chunks or from spans that a thread keeps (run_cache.hpp).
+//
+//   Invariants: run_pages(s) != 0  <=>  a run in use begins at s. No two runs in use overlap.
+//
+// Any thread, no lock but those of SpanSource. A run that is in use is its user's to free or resize; of two frees at once
+// one is told, but where a thread keeps spans of the chunk: there unreserve() tells it.
+#pragma once
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "freehold/alloc/large/run_cache.hpp"
+#include "freehold/alloc/spans/arena_spans.hpp"
+
+namespace freehold::alloc {
+
+template <sync::Atomics A, class Config, os::PageSource Pages>
+class ArenaRuns {
+ public:
+  using Units = ArenaUnits<Config>;
+  using Spans = FreeSpans<A, Config>;
+  using Chunks = typename Spans::Chunks;
+  using RunWord = typename A::template atomic<std::uint32_t>;
+  // Free spans that a thread keeps, and those of one chunk.
+  using Runs = RunCache<A, Config>;
+  using Reserved = typename Runs::Reserved;
+
+  [[nodiscard]] static constexpr unsigned spans_of(std::uint32_t pages) noexcept {
+    return (pages + Units::kPagesPerSpan - 1) / Units::kPagesPerSpan;
+  }
+  // What a block above the largest class takes: pages, and spans that have room for them. In the table of runs.
+  struct Run {
+    std::uint16_t pages = 0, spans = 0;
+    constexpr Run() noexcept = default;
+    constexpr Run(std::uint32_t p) noexcept : Run(p, spans_of(p)) {}
+    constexpr Run(std::uint32_t p, unsigned s) noexcept
+        : pages(static_cast<std::uint16_t>(p)), spans(static_cast<std::uint16_t>(s)) {}
+  };
+
+  constexpr ArenaRuns(const SpanRange<A, Config>& range, Spans& spans, DueNote<A>& due,
+                      ArenaGrowth<A, Config, Pages>& growth, ArenaPurge<A, Config, Pages>& purge,
+                      SpanSource<A, Config, Pages>& source) noexcept
+      : range_(range), spans_(spans), chunks_(spans.chunks()), due_(due), growth_(growth), purge_(purge), source_(source) {}
+
+  // Not thread-safe. `table`: zeroed, a word for each span.
+  void attach(RunWord* table) noexcept { table_ = table; }
+
+  // --- look-ups ------------------------------------------------------------------------------------------------------
+
+  // Pages of the run in use that begins at span i; 0: none does.
+  [[nodiscard]] std::uint32_t run_pages(SpanIndex i) const noexcept { return run(i).pages; }
+  // Spans of the run in use that begins at span i: those of its pages, and room to grow; 0: none does.
+  [[nodiscard]] unsigned run_spans(SpanIndex i) const noexcept { return run(i).spans; }
+  // The first span of the run in use that span i lies in; kNoSpan: it lies in none. Searches the chunk.
+  [[nodiscard]] SpanIndex run_around(SpanIndex i) const noexcept {
+    for (SpanIndex first = i - i % Units::kChunkSpans; first <= i; ++first)
+      if (i - first < run_spans(first)) return first;
+    return kNoSpan;
+  }
+
+  // --- from the chunks -----------------------------------------------------------------------------------------------
+
+  // A run of at most a chunk, at a multiple of `alignment` spans; kNoSpan when out of memory.
+  [[nodiscard]] RunPlace allocate_run(Run run, unsigned alignment, std::uint64_t now) noexcept {
+    const TakenSpans t = source_.take_spans(ChunkKind::kRuns, run.spans, alignment, false, now);
+    if (t.first == kNoSpan) return {};
+    set_run(t.first, run);
+    source_.account(0, run.spans, now);
+    return {t.first, t.dirty == 0};
+  }
+  // The same, of spans that still have their pages. Not where CPUs work apart: each look would fetch a line of another one.
+  [[nodiscard]] SpanIndex allocate_dirty(Run run, unsigned alignment, std::uint64_t now) noexcept {
+    if (spans_.cpus_work_apart()) return kNoSpan;
+    const TakenSpans t = chunks_.take_dirty_run(run.spans, alignment, {}, spans_.shard_of({}).runs,
+                                                growth_.chunks_are_dear(), static_cast<std::uint32_t>(now));
+    if (t.first == kNoSpan) return kNoSpan;
+    set_run(t.first, run);
+    source_.account(-static_cast<std::int64_t>(t.dirty), run.spans, now);
+    return t.first;
+  }
+  // False, and nothing done: no run in use begins at `first`.
+  [[nodiscard]] bool free_run(SpanIndex first, std::uint64_t now) noexcept {
+    // Relaxed: an exchange, so that of two frees one sees the other; what the user wrote, the give publishes.
+    const auto [pages, n] = std::bit_cast<Run>(table_[first].exchange(0, std::memory_order_relaxed));
+    if (pages == 0) return false;
+    chunks_.give(first, n, true, static_cast<std::uint32_t>(now));
+    due_.note();
+    source_.account(n, -static_cast<std::int64_t>(n), now);
+    return true;
+  }
+  // Makes the run `pages` pages long where it is. False: not possible, nothing changed.
+  [[nodiscard]] bool resize_run(SpanIndex first, std::uint32_t pages, std::uint64_t now) noexcept {
+    const auto [old_pages, old] = run(first);
+    const unsigned n = spans_of(pages);
+    if (n > old) {
+      if (first % Units::kChunkSpans + n > Units::kChunkSpans) return false;
+      const TakenSpans t = chunks_.take_exactly(first + old, n - old);
+      if (t.first == kNoSpan) return false;
+      source_.account(-static_cast<std::int64_t>(t.dirty), n - old, now);
+      if (t.dirty < n - old && purge_.limit() != 0 && !purge_.admit(0, now)) {
+        source_.account(0, -static_cast<std::int64_t>(n - old), now);
+        spans_.give_untouched(t, n - old);
+        return false;
+      }
+    }
+    // A run that grows keeps its room, and one that shrinks gives it back.
+    set_run(first, {pages, pages < old_pages ? n : std::max<unsigned>(n, old)});
+    if (n < old && pages < old_pages) {
+      spans_.give_spans(first + n, old - n, now);
+      source_.account(0, -static_cast<std::int64_t>(old - n), now);
+    }
+    return true;
+  }
+
+  // --- from spans that the caller keeps ------------------------------------------------------------------------------
+
+  // True if a thread should keep the free spans around a run: not around a large one, of which a thread uses few; not where
+  // chunks are dear; and not under a limit, which asks for each clean span.
+  [[nodiscard]] bool is_worth_reserving(SpanIndex i) const noexcept {
+    // Relaxed, all of it: the kind of a chunk in use does not change, the others are hints.
+    if (growth_.chunks_are_dear() || purge_.limit() != 0) return false;
+    if (run_spans(i) > Units::kChunkSpans / 2) return false;
+    const auto& chunk = chunks_.chunk(i / Units::kChunkSpans);
+    return chunk.kind.load(std::memory_order_relaxed) == ChunkKind::kRuns && chunk.free.load(std::memory_order_relaxed) != 0;
+  }
+  // Adds what else is free in the chunk. Returns whether there was something.
+  bool reserve(Reserved& to) noexcept {
+    const std::uint64_t more = chunks_.reserve(to.chunk());
+    if (more != 0) to.add(more, chunks_.dirty_among(to.chunk(), more));
+    return more != 0;
+  }
+  // Gives back what the caller keeps there. Returns the address of a run that was freed twice; null: none.
+  [[nodiscard]] const void* unreserve(Reserved& from, std::uint64_t now) noexcept {
+    const std::uint64_t twice = chunks_.unreserve(from.chunk(), from.free(), from.dirty(), static_cast<std::uint32_t>(now));
+    from.remove(~std::uint64_t{0});
+    due_.note();
+    return twice == 0
+               ? nullptr
+               : reinterpret_cast<const void*>(range_.address(from.chunk() * Units::kChunkSpans + base::lowest_bit(twice)));
+  }
+  // A run of spans that still have their pages; reports go into `runs`.
+  [[nodiscard]] SpanIndex allocate_dirty(Runs& runs, Reserved& from, Run run, unsigned alignment) noexcept {
+    if (run.spans > from.longest()) return kNoSpan;
+    const unsigned place = Chunks::find_run(from.dirty(), run.spans, alignment);
+    if (place == Chunks::kNoPlace) {
+      if (alignment == 1) from.set_longest(run.spans - 1U);
+      return kNoSpan;
+    }
+    const SpanIndex first = from.chunk() * Units::kChunkSpans + place;
+    from.remove(Chunks::mask_of(first, run.spans));
+    set_run(first, run);
+    runs.run_spans += run.spans;
+    return first;
+  }
+  // A run of any spans that the caller keeps there.
+  [[nodiscard]] RunPlace allocate_reserved(Runs& runs, Reserved& from, Run run, unsigned alignment,
+                                           std::uint64_t now) noexcept {
+    const unsigned place = Chunks::find_run(from.free(), run.spans, alignment);
+    if (place == Chunks::kNoPlace) return {};
+    const SpanIndex first = from.chunk() * Units::kChunkSpans + place;
+    const std::optional<bool> zero = use_reserved(runs, from, Chunks::mask_of(first, run.spans), run.spans, first, run, now);
+    return zero ? RunPlace{first, *zero} : RunPlace{};
+  }
+  // A run of `n` spans of the caller's becomes spans that it keeps. Of two threads that free a run at the same time both may
+  // come here; unreserve() finds it out.
+  void free_reserved(Runs& runs, Reserved& to, SpanIndex first, unsigned n) noexcept {
+    set_run(first, {});  // no exchange: it would wait for all that the program has just written
+    to.add(Chunks::mask_of(first, n), ~std::uint64_t{0});
+    runs.run_spans -= n;
+  }
+  // Makes the run shorter, or longer with spans that the caller keeps behind it. False: not possible, nothing changed.
+  [[nodiscard]] bool resize_reserved(Runs& runs, Reserved& kept, SpanIndex first, std::uint32_t pages,
+                                     std::uint64_t now) noexcept {
+    const auto [old_pages, old] = run(first);
+    const unsigned n = spans_of(pages);
+    if (n > old) {
+      if (first % Units::kChunkSpans + n > Units::kChunkSpans) return false;
+      const std::uint64_t mask = Chunks::mask_of(first + old, n - old);
+      return (kept.free() & mask) == mask && use_reserved(runs, kept, mask, n - old, first, pages, now);
+    }
+    if (pages >= old_pages) {
+      set_run(first, {pages, old});
+      return true;
+    }
+    set_run(first, pages);
+    if (n < old) free_reserved(runs, kept, first + n, old - n);
+    return true;
+  }
+  // Reports changes. Returns whether free memory should go back now.
+  [[nodiscard]] bool report(Runs& runs) noexcept {
+    const std::int64_t dirty = runs.dirty_spans(), used = std::exchange(runs.run_spans, 0);
+    runs.clean_spans = 0;
+    return spans_.report(dirty, used) && purge_.is_worth_a_step();
+  }
+  [[nodiscard]] Run run(SpanIndex i) const noexcept {
+    return std::bit_cast<Run>(table_[i].load(std::memory_order_relaxed));  // relaxed: the block is the caller's
+  }
+
+ private:
+  void set_run(SpanIndex i, Run run) noexcept {
+    table_[i].store(std::bit_cast<std::uint32_t>(run), std::memory_order_relaxed);  // the same
+  }
+  // `run` at `first`, whose `n` spans `mask` (the new ones of a run that grows) come out of what the caller keeps. Returns
+  // whether all of these read as zero; nothing: under a limit the arena asks for clean ones.
+  [[nodiscard]] std::optional<bool> use_reserved(Runs& runs, Reserved& from, std::uint64_t mask, unsigned n, SpanIndex first,
+                                                 Run run, std::uint64_t now) noexcept {
+    const std::uint64_t with_pages = from.dirty() & mask;
+    auto dirty = n;
+    if (with_pages != mask) {
+      dirty = static_cast<unsigned>(std::popcount(with_pages));
+      if (purge_.limit() != 0) return {};
+      const auto& chunk = chunks_.chunk(from.chunk());
+      source_.regret_fresh({first, dirty, chunk.purged_at.load(std::memory_order_relaxed)}, n, now);
+    }
+    from.remove(mask);
+    set_run(first, run);
+    runs.run_spans += n;
+    runs.clean_spans += n - dirty;
+    return dirty == 0;
+  }
+
+  const SpanRange<A, Config>& range_;
+  Spans& spans_;
+  Chunks& chunks_;
+  DueNote<A>& due_;
+  ArenaGrowth<A, Config, Pages>& growth_;
+  ArenaPurge<A, Config, Pages>& purge_;
+  SpanSource<A, Config, Pages>& source_;
+  RunWord* table_ = nullptr;
+};
+
+}  // namespace freehold::alloc

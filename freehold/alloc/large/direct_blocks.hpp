@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: MIT
+// Blocks with a mapping of their own: large ones, those aligned beyond a chunk, or moved out of the arena by realloc.
+//
+// They are found by address in a hash table. Freed mappings are kept while the budget allows, the latest ones, and mostly
+// whole: the next block takes one of up to twice its size, or makes a shorter one grow, so that only the pages that are
+// missing come from the system. Blocks and kept mappings grow by mremap: nothing is copied and held twice. A block of a
+// chunk or more that no kept mapping has room for gets the pages of several, which are moved side by side. The system keeps
+// these apart, so a block notes where it is joined, and is copied when it grows, a little at a time.
+//
+//   Invariant: live_bytes() is the sum of the mappings in the table. None smaller than a chunk is made once there are
+//              kMaxSmall, so that the system's mappings are bounded by a constant and by what large blocks live; more are
+//              made only while the arena cannot serve, or by threads that ask at the same time.
+//
+// Locked inside; system calls are made outside the lock. Any thread. Cost: one lock and O(1), and a system call where memory
+// comes or goes. Errors: null when the system refuses.
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+
+#include "freehold/alloc/observe/live_figures.hpp"
+#include "freehold/alloc/return/budget.hpp"
+#include "freehold/alloc/spans/arena_types.hpp"
+#include "freehold/alloc/spans/metadata.hpp"
+#include "freehold/base/bits.hpp"
+#include "freehold/os/pages.hpp"
+#include "freehold/sync/lock.hpp"
+
+namespace freehold::alloc {
+
+template <sync::Atomics A, class Config, os::PageSource Pages>
+class DirectBlocks {
+ public:
+  using BudgetType = Budget<A, Config>;
+  using Lock = sync::Mutex<A, sync::CountWaits<A>>;
+
+  constexpr DirectBlocks() noexcept = default;
+
+  void attach(Pages& pages, BudgetType& budget) noexcept {
+    pages_ = &pages;
+    budget_ = &budget;
+    metadata_.attach(pages);
+  }
+
+  // A block of `bytes` (a multiple of the page size) at a multiple of `alignment`. Sets `zero` to whether it is known to
+  // read as zero.
+  [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment, bool& zero, std::uint64_t now) noexcept;
+  // False, and nothing done: `block` is not one of ours.
+  [[nodiscard]] bool free(const void* block, std::uint64_t now) noexcept;
+  // Bytes of the block; 0: not one of ours.
+  [[nodiscard]] std::size_t bytes_of(const void* block) noexcept;
+  // The block in whose mapping the address lies; start is null if it lies in none. Looks at all: for reports of misuse.
+  [[nodiscard]] BlockPlace around(const void* address) noexcept;
+  // Calls f(BlockPlace) for each, under the lock.
+  template <class F>
+  void for_each(F&& f) noexcept {
+    const sync::Guard guard(lock_);
+    for (std::size_t b = 0; b < bucket_count_; ++b)
+      for (const Record* r = buckets_[b]; r != nullptr; r = r->next) f(place_of(*r));
+  }
+  // Changes the block's size, moving pages if need be. Null: not possible, or not one of ours; the block is untouched.
+  [[nodiscard]] void* resize(void* block, std::size_t bytes) noexcept;
+  // Takes the content of `bytes` pages in the arena into a block of its own of `new_bytes`: its pages, or a copy in a kept
+  // mapping. Null: not possible, untouched.
+  [[nodiscard]] void* adopt(void* content, std::size_t bytes, std::size_t new_bytes, std::uint64_t now) noexcept;
+
+  // Ends kept mappings, the oldest first, while the budget's rule is broken.
+  void relieve(std::uint64_t now) noexcept;
+  // Ends kept mappings that were freed at or before `before`. Returns bytes.
+  std::size_t drop_kept(std::uint64_t before) noexcept;
+  // Ends the oldest, if it was freed at or before `before`, and nobody holds the lock.
+  void try_drop_one_kept(std::uint64_t before) noexcept;
+  // Whether there are so many mappings shorter than a chunk that there should be no more.
+  [[nodiscard]] bool has_most_small() const noexcept { return small_.load(std::memory_order_relaxed) >= kMaxSmall; }
+  [[nodiscard]] bool keeps_some() const noexcept { return kept_count_.load(std::memory_order_relaxed) != 0; }
+  [[nodiscard]] std::size_t count() noexcept {
+    const sync::Guard guard(lock_);
+    return count_;
+  }
+  [[nodiscard]] std::uint64_t live_bytes() const noexcept { return live_bytes_.load(std::memory_order_relaxed); }
+  [[nodiscard]] std::uint64_t kept_bytes() const noexcept { return kept_bytes_.load(std::memory_order_relaxed); }
+  // See Budget::for_each_live_figure().
+  template <class F>
+  void for_each_live_figure(F&& f) const noexcept {
+    f(LiveFigure::kDirectBytes, live_bytes_);
+    f(LiveFigure::kKeptBytes, kept_bytes_);
+    f(LiveFigure::kLockWaits, lock_.waits().counter());
+  }
+  [[nodiscard]] std::size_t metadata_bytes() const noexcept { return metadata_.mapped_bytes() + bucket_bytes_; }
+  [[nodiscard]] Lock& lock() noexcept { return lock_; }
+
+  // Call at rest.
+  [[nodiscard]] bool check_invariants() noexcept {
+    const sync::Guard guard(lock_);
+    std::uint64_t bytes = 0;
+    std::size_t count = 0, joints = 0;
+    for (std::size_t b = 0; b < bucket_count_; ++b)
+      for (const Record* r = buckets_[b]; r != nullptr; r = r->next, ++count) {
+        bytes += r->memory.bytes;
+        joints += r->memory.joint_count;
+      }
+    return bytes == live_bytes() && count == count_ && joints == joints_;
+  }
+
+ private:
+  using Counter = typename A::template atomic<std::uint64_t>;
+  static constexpr std::size_t kMaxSmall = 1024;
+  // What a mapping is aligned to on every kernel, whose pages may be smaller than kPageBytes.
+  static constexpr std::size_t kMappingAlignment = std::min(Config::kPageBytes, os::kSmallestPageBytes);
+  static constexpr unsigned kMaxKept = 64;
+  static constexpr std::size_t kMaxKeptBytes = std::size_t{64} << 20;  // larger mappings end when they are freed
+  static constexpr std::size_t kFirstBuckets = 64;
+  static constexpr std::size_t kCopyBytes = std::size_t{1} << 20;  // that are held twice while a block is copied
+  // Of a block, and of all blocks: a process may have some 65,530 mappings.
+  static constexpr unsigned kMaxJoints = 15, kMaxJointsOfAll = 4096;
+
+  // One mapping, or some side by side.
+  struct Memory {
+    std::uintptr_t at = 0;
+    std::size_t bytes = 0;               // of all
+    std::uint32_t joints[kMaxJoints]{};  // in pages from `at`, ascending
+    unsigned joint_count = 0;
+
+    [[nodiscard]] std::size_t joint(unsigned i) const noexcept { return joints[i] * Config::kPageBytes; }
+    [[nodiscard]] Memory part(std::size_t from, std::size_t end) const noexcept {
+      Memory p{at + from, end - from};
+      for (unsigned i = 0; i < joint_count; ++i)
+        if (joint(i) > from && joint(i) < end)
+          p.joints[p.joint_count++] = static_cast<std::uint32_t>(joints[i] - from / Config::kPageBytes);
+      return p;
+    }
+  };
+  struct Record {
+    Record* next;
+    Memory memory;  // where the block begins, too
+    std::size_t bytes;
+  };
+  struct Kept {
+    Memory memory;
+    std::uint64_t freed_at = 0;
+  };
+
+  [[nodiscard]] static BlockPlace place_of(const Record& r) noexcept {
+    return {reinterpret_cast<void*>(r.memory.at), r.bytes, true};
+  }
+  [[nodiscard]] static bool is_small(std::size_t bytes) noexcept {
+    return bytes < (std::size_t{Config::kChunkSpans} << Config::kSpanShift);
+  }
+  [[nodiscard]] std::size_t bucket_of(std::uintptr_t block) const noexcept {
+    return (block / Config::kPageBytes * 0x9e3779b97f4a7c15U >> 32) & (bucket_count_ - 1);
+  }
+
+  [[nodiscard]] Record* new_record() noexcept {
+    const sync::Guard guard(lock_);
+    if (count_ >= bucket_count_ && !more_buckets() && bucket_count_ == 0) return nullptr;
+    return static_cast<Record*>(metadata_.allocate(sizeof(Record)));
+  }
+  [[nodiscard]] bool more_buckets() noexcept;
+  void drop_record(Record* record) noexcept {
+    const sync::Guard guard(lock_);
+    metadata_.free(record, sizeof(Record));
+  }
+  // `counted`: bytes of it that the budget knows of. A block that is taken out stays in the budget until it is freed.
+  void* insert(Record* record, const Record& value, std::size_t counted = 0) noexcept;
+  [[nodiscard]] Record* remove_locked(std::uintptr_t block) noexcept;
+  [[nodiscard]] Kept* best_kept(std::size_t bytes) noexcept;
+  [[nodiscard]] Memory take_kept(std::size_t bytes, std::size_t least) noexcept;
+  [[nodiscard]] Memory take_piece(std::size_t most, unsigned most_joints) noexcept;
+  [[nodiscard]] bool may_join() noexcept;
+  [[nodiscard]] Memory reuse(std::size_t bytes, std::uint64_t now) noexcept;
+  [[nodiscard]] Memory grow(const Memory& kept, std::size_t bytes) noexcept;
+  [[nodiscard]] Memory join(Memory first, std::size_t bytes, std::uint64_t now) noexcept;
+  [[nodiscard]] Memory take_oldest(std::uint64_t before) noexcept {
+    const sync::Guard guard(lock_);
+    return take_oldest_locked(before);
+  }
+  [[nodiscard]] Memory take_oldest_locked(std::uint64_t before) noexcept;
+  [[nodiscard]] std::span<Kept> kept() noexcept { return {kept_, kept_count_.load(std::memory_order_relaxed)}; }
+  [[nodiscard]] Memory take_out(Kept& kept) noexcept;
+  [[nodiscard]] Memory take_front(Kept& kept, std::size_t bytes) noexcept;
+  void change_kept(std::int64_t count, std::int64_t bytes) noexcept;
+  [[nodiscard]] bool keep(const Memory& memory, std::uint64_t now) noexcept;
+  void end(std::uintptr_t mapping, std::size_t bytes) noexcept;
+  void remember(std::size_t bytes, std::uint64_t now) noexcept;
+  void regret_if_soon(std::size_t bytes, std::uint64_t now) noexcept;
+
+  Pages* pages_ = nullptr;
+  BudgetType* budget_ = nullptr;
+  alignas(base::kCacheLine) Lock lock_;
+  Metadata<Pages> metadata_;
+  Record** buckets_ = nullptr;
+  std::size_t bucket_count_ = 0, bucket_bytes_ = 0;
+  std::size_t count_ = 0, joints_ = 0;  // of blocks
+  bool joins_are_refused_ = false;
+  Kept kept_[kMaxKept]{};        // the oldest first
+  std::size_t ended_bytes_ = 0;  // of mappings that ended lately and are not regretted yet
+  std::uint64_t ended_at_ = 0;   // milliseconds, the last of them
+  Counter live_bytes_{0}, kept_bytes_{0}, kept_count_{0}, small_{0};  // written under the lock
+};
+
+}  // namespace freehold::alloc
+
+#include "freehold/alloc/large/direct_blocks_members.hpp"

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: MIT
+// Types that the parts of the arena share: units, settings, counters, the range of spans, the memory orders of the hand-over
+// of spans, and places; see arena.hpp.
+#pragma once
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#include "freehold/alloc/spans/chunk_pool.hpp"
+#include "freehold/alloc/spans/span.hpp"
+#include "freehold/base/bits.hpp"
+#include "freehold/sync/atomics.hpp"
+
+namespace freehold::alloc {
+
+enum class HugePages : std::uint8_t { kOff, kAuto, kOn };
+
+struct ArenaSettings {
+  std::size_t capacity_bytes = 0;  // at most this much memory; a power of two
+  unsigned stripes = 8;            // of the word pools' trees: a power of two, about four a CPU, as stripes_for() has it
+  [[nodiscard]] static constexpr unsigned stripes_for(unsigned cpus) noexcept {
+    return std::clamp(std::bit_ceil(4 * cpus), 8U, 64U);
+  }
+  unsigned chunk_stripes = 1;  // of the trees over chunks: one a group of CPUs, as chunk_stripes_for() has it
+  [[nodiscard]] static constexpr unsigned chunk_stripes_for(unsigned cpus) noexcept {
+    return std::min(std::bit_ceil((cpus + Searcher::kGroupCpus - 1) / Searcher::kGroupCpus), 64U);
+  }
+  std::uint64_t purge_delay_ms = 500;
+  HugePages huge_pages = HugePages::kAuto;
+  bool prefault = false;          // new chunks get their pages at once
+  std::uint64_t limit_bytes = 0;  // of what is in use and kept; 0: none
+};
+
+template <class Config>
+struct ArenaUnits {
+  static constexpr unsigned kSpanShift = Config::kSpanShift;
+  static constexpr std::size_t kSpanBytes = std::size_t{1} << kSpanShift;
+  static constexpr unsigned kPagesPerSpan = kSpanBytes / Config::kPageBytes;
+  static constexpr unsigned kChunkSpans = Config::kChunkSpans;
+  static constexpr std::size_t kChunkBytes = kSpanBytes * kChunkSpans;
+};
+
+// The spans that exist, side by side from base() on. Their number only grows. Any thread.
+template <sync::Atomics A, class Config>
+class SpanRange {
+ public:
+  constexpr SpanRange() noexcept = default;
+  void start_at(std::uintptr_t base) noexcept { base_ = base; }  // not thread-safe
+  // Relaxed, here and below: published with the spans; a block's user was told its address after the range grew.
+  void grow_to(std::size_t count) noexcept { count_.store(count, std::memory_order_relaxed); }
+  [[nodiscard]] std::uintptr_t base() const noexcept { return base_; }
+  [[nodiscard]] std::uintptr_t address(SpanIndex i) const noexcept {
+    return base_ + (std::uintptr_t{i} << Config::kSpanShift);
+  }
+  // An address beyond is not ours.
+  [[nodiscard]] std::size_t count() const noexcept { return count_.load(std::memory_order_relaxed); }
+  [[nodiscard]] const auto& counter() const noexcept { return count_; }
+
+ private:
+  std::uintptr_t base_ = 0;
+  typename A::template atomic<std::size_t> count_{0};
+};
+
+// What the arena did since its start.
+template <sync::Atomics A>
+struct ArenaCounters {
+  typename A::template atomic<std::uint64_t> purged_bytes{0}, purge_calls{0}, span_claims{0}, span_returns{0};
+};
+
+// What the ids of threads tell: hints, in their last bits. Relaxed, all of it: publishes nothing.
+template <sync::Atomics A>
+class ThreadIds {
+ public:
+  static constexpr unsigned kMostNodes = 4;  // further ones share
+  // A set of the threads that have ended. One that shares its bits with a later thread counts as living once that has begun.
+  void note_begin(std::uint32_t id) noexcept {
+    if (has_ended(id)) word_of(id).fetch_and(~base::bit(id % 64), std::memory_order_relaxed);
+  }
+  void note_end(std::uint32_t id) noexcept { word_of(id).fetch_or(base::bit(id % 64), std::memory_order_relaxed); }
+  [[nodiscard]] bool has_ended(std::uint32_t id) const noexcept {
+    return (words_[id / 64 % kWords].load(std::memory_order_relaxed) >> id % 64 & 1) != 0;
+  }
+  // id & node_mask() is the thread's memory node; 0: all threads looked for memory on one node. A thread that did so before
+  // any thread of another node may have an id that says otherwise.
+  [[nodiscard]] unsigned node_mask() const noexcept { return node_mask_.load(std::memory_order_relaxed); }
+  [[nodiscard]] bool is_of_node(std::uint32_t id, unsigned node) const noexcept {
+    return node % kMostNodes <= node_mask() && ((id ^ node) & node_mask()) == 0;
+  }
+  // The id of the caches of a CPU on `node`, beside those of threads, which are smaller than `first`.
+  [[nodiscard]] std::uint32_t of_cpu(std::uint32_t first, unsigned cpu, unsigned node) const noexcept {
+    return first + cpu * (node_mask() + 1) + (node & node_mask());
+  }
+  // The id of a thread that begins on `node`, after `last`. The caller serialises.
+  [[nodiscard]] std::uint32_t next(std::uint32_t last, std::uint32_t end, unsigned node) noexcept {
+    node %= kMostNodes;
+    if (node > node_mask()) node_mask_.store(std::bit_ceil(node + 1) - 1, std::memory_order_relaxed);
+    do {
+      last = last % (end - 1) + 1;
+    } while ((last & node_mask()) != node);
+    return last;
+  }
+
+ private:
+  static constexpr unsigned kWords = 16;
+  [[nodiscard]] auto& word_of(std::uint32_t id) noexcept { return words_[id / 64 % kWords]; }
+  typename A::template atomic<std::uint64_t> words_[kWords]{};
+  // Read by every search, and written as often as there are nodes: the simulated machine does not count it.
+  alignas(base::kCacheLine) std::atomic<unsigned> node_mask_{0};
+};
+
+// The memory node of the calling thread's CPU. The models leave it out.
+template <class Config>
+[[nodiscard]] unsigned node_of_caller() noexcept {
+  if constexpr (requires { Config::node(); })
+    return Config::node();
+  else
+    return 0;
+}
+
+// How much a step of giving memory back may still do.
+struct Effort {
+  unsigned calls;
+  std::size_t bytes;
+  std::size_t reclaimed = 0;  // bytes of spans that became free ones, which the next step can give back
+  [[nodiscard]] bool left() const noexcept { return calls != 0 && bytes != 0; }
+  void spend(std::size_t n) noexcept {
+    calls -= calls != 0 ? 1 : 0;
+    bytes -= std::min(bytes, n);
+  }
+};
+
+// The memory orders of the hand-over of spans between classes, so that the model tests can weaken each.
+struct ArenaOrders {
+  // seq_cst: release for threads that take the span's slots, and ordered against note_full()'s look into the set of empties
+  // (store buffering with reclaim_empty_span(), which leaves the set first and then asks for the class).
+  static constexpr auto kSetClass = std::memory_order_seq_cst;
+  static constexpr auto kAskClass = std::memory_order_seq_cst;
+};
+
+// A run of spans.
+struct RunPlace {
+  SpanIndex first = kNoSpan;
+  bool zero = false;  // its pages read as zero
+};
+
+// A slot, run or direct block.
+struct BlockPlace {
+  void* start = nullptr;  // null: none
+  std::size_t bytes = 0;
+  bool in_use = false;
+};
+
+// The slots [from, end) of a span of `slots` that lie on its pages [page, end_page), in part at least.
+struct SlotRange {
+  std::uint32_t from, end;
+};
+template <class Config>
+[[nodiscard]] constexpr SlotRange slots_on_pages(std::uint32_t slots, std::size_t slot_bytes, std::size_t page,
+                                                 std::size_t end_page) noexcept {
+  return {static_cast<std::uint32_t>(page * Config::kPageBytes / slot_bytes),
+          std::min(slots, static_cast<std::uint32_t>(base::ceil_div(end_page * Config::kPageBytes, slot_bytes)))};
+}
+
+}  // namespace freehold::alloc

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT
+// A worker process: takes tasks from the table, one at a time, and gives them to a component. freehold-worker is the program
+// that loads a component from a shared object; a program of one's own does the same:
+//
+//   int main() {
+//     freehold::process::Worker worker;   // first: from here on the process dies with its supervisor
+//     if (!worker.ok()) return 2;         // not started by a supervisor
+//     return worker.run(my_component);
+//   }
+//
+// A worker ends by itself between two tasks, when it has been idle for too long or has reached a limit of age, tasks or
+// memory; its exit status tells the supervisor why. Any other end is a crash, and the supervisor gives its task to another
+// worker.
+//
+// A component may fork. Its children do not have the memory of the table (MADV_DONTFORK), input and output included, nor,
+// once they exec, the descriptors of table and wakeup eventfd. A child that returns from the component ends. Children are in
+// the worker's process group, which is killed when the worker ends.
+//
+// Threads: the main thread only.
+#pragma once
+#include <cstdint>
+
+#include "freehold/component.h"
+#include "freehold/process/table/shared_memory.hpp"
+#include "freehold/process/table/task_table.hpp"
+#include "freehold/process/worker/worker_protocol.hpp"
+
+namespace freehold::process {
+
+/// The worker's side of a pool, for a worker program of one's own.
+class Worker {
+ public:
+  /// Attaches to the supervisor that started this process, and asks the system to be killed with it.
+  /// Errors: !ok() if no supervisor has started this process.
+  Worker() noexcept;
+  /// Returns: whether it is attached.
+  [[nodiscard]] bool ok() const noexcept { return memory_.ok(); }
+  /// Runs tasks until it is time to end. Pre: ok().
+  /// @param component  called for each task, on this thread
+  /// Returns: the exit status, with which the program must end.
+  int run(freehold_component* component) noexcept;
+
+ private:
+  [[nodiscard]] bool hide_from_children(const SharedMemory& memory) noexcept;
+  void run_task(Table& table, const Claim& claim, freehold_component* component) noexcept;
+  [[nodiscard]] int retire(std::uint64_t tasks) noexcept;
+
+  SharedMemory memory_;
+  TableShape shape_;
+  const bool* original_ = nullptr;  // false in a forked child, where the page is wiped
+  unsigned slot_ = 0;
+  WorkerLimits limits_;
+  std::uint64_t born_ = 0;
+  std::uint64_t rss_checked_at_ = 0;
+};
+
+}  // namespace freehold::process
