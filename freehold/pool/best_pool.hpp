@@ -73,7 +73,7 @@ struct BestPoolOrders {
   std::memory_order goes_dry = std::memory_order_release;
   // acquire: pairs with goes_dry.
   std::memory_order asks_dry = std::memory_order_acquire;
-  // Of batches of scattered slots on their way between threads.
+  // These order the stack of batches of scattered slots, which pass from thread to thread.
   TaggedStackOrders transfer{};
 
   friend constexpr bool operator==(const BestPoolOrders&, const BestPoolOrders&) = default;
@@ -240,18 +240,18 @@ class BestPool {
 
   /// Gives the memory of spans that are wholly free back to the system; they stay usable.
   /// Returns: bytes. Threads: any. Cost: a pass over the spans that were opened, under the lock: a thread that finds no slot
-  /// meanwhile waits and looks again, since what is passing through here is free.
+  /// during the pass waits and looks again, since the pass holds free slots.
   std::size_t trim() noexcept { return core_->trim(); }
 
-  /// Looks at all slots in checked mode (FREEHOLD_CHECK=1), and reports those that were written where nobody may.
-  /// Returns: how many; 0 without checked mode. Threads: any. Cost: a pass over the slots that were opened; others wait.
+  /// Looks at all slots in checked mode (FREEHOLD_CHECK=1), and reports writes to where no program may write. Returns: how
+  /// many; 0 without checked mode. Threads: any. Cost: a pass over the slots that were opened; others wait.
   std::size_t look_at_slots() noexcept { return core_->look_at_slots(); }
   /// Slots that are in use, where that is known, in checked mode; else 0. At rest.
   [[nodiscard]] std::size_t known_live() const noexcept { return core_->known_live(); }
   /// Lists them, if the settings of checked mode say so. At rest.
   void list_live() const noexcept { core_->list_live(); }
 
-  /// Whether the invariants hold; at rest. For tests.
+  /// Returns whether the invariants hold; at rest. For tests.
   [[nodiscard]] bool check_invariants() noexcept { return core_->check_invariants(); }
 
  private:
@@ -265,7 +265,7 @@ class BestPool {
 struct Best {
   /// Its name on command lines and in tables.
   static constexpr std::string_view kName = "best";
-  /// Where it comes from.
+  /// The paper or the project that described the pool first.
   static constexpr std::string_view kSource = "article 2, the pool its author wished for";
   /// Acquire finds the last free slot, in whatever thread it was released.
   static constexpr bool kFindsLast = true;

@@ -55,7 +55,7 @@ class BestPoolArrays {
     Cursor cursor;
     std::uint32_t thread_id = 0;
     unsigned capacity = 0;
-    // Where a stopped array begins; written under the pool's lock.
+    // A stopped array begins here; written under the pool's lock.
     typename A::template atomic<std::intptr_t> bottom_before{0};
     // Owner: it is in its slow path, or looks at stopped arrays. Thief, under the pool's lock: it wants the array.
     typename A::template atomic<std::uint32_t> in_slow_path{0};
@@ -102,7 +102,7 @@ class BestPoolArrays {
     array.top.store(top - kEntryBytes, O.owner_sets_top);
     return Arrays::entry(top - kEntryBytes)->load();
   }
-  // The entries from `begin` to `end` are new; returns the last of them, which the caller takes; null if there is none.
+  // The entries from `begin` to `end` are new; returns the last of them, which the caller takes; null: there was no entry.
   // Pre: the array was empty.
   [[nodiscard]] static void* fill(Cache& cache, std::size_t begin, std::size_t end) noexcept {
     if (begin == end) return nullptr;
@@ -154,7 +154,7 @@ class BestPoolArrays {
     }
   }
 
-  // Keeps the other threads out of their arrays, but for pushes. False: there is no other array.
+  // Stops the other threads in all uses of their arrays except pushes. False: there is no other array.
   [[nodiscard]] bool stop_others(Cache* mine) noexcept {
     bool any = false;
     for_each_other(mine, [&](Cache& cache) {
@@ -200,9 +200,9 @@ class BestPoolArrays {
     dry_.store(dry_.load(std::memory_order_relaxed) + 1, O.goes_dry);
   }
 
-  // Whether the pool is dry, and if so whether anything came back since. No array is started or ends meanwhile: a thread
-  // that does that waits for us. Tops of stopped arrays only grow, so that those that stand where they stood did so when the
-  // first of them was looked at. Without the lock.
+  // Tells whether the pool is dry, and if so whether anything came back since. No array starts or ends during the call: a
+  // thread that does that waits for us. Tops of stopped arrays only grow, so that those that stand where they stood did so
+  // when the first of them was looked at. Without the lock.
   [[nodiscard]] Dry look_while_dry(Cache& cache) noexcept {
     if ((dry_.load(std::memory_order_relaxed) & 1) == 0) return Dry::kIsNot;  // relaxed: a glance
     cache.in_slow_path.store(1, std::memory_order_relaxed);                   // relaxed: start_all() fences heavily
@@ -246,7 +246,7 @@ class BestPoolArrays {
     const std::intptr_t top = array.top.load(std::memory_order_relaxed);
     const std::intptr_t bottom = cache.bottom_before.load(std::memory_order_relaxed);
     if (!is_dry() || !Arrays::is_end(top) || bottom == cache.start()) return false;
-    // Its top goes back: a thread that looks meanwhile sees something in it, or sees that dry_ changed.
+    // Its top goes back: a thread that looks now sees an entry in it, or sees that dry_ changed.
     cache.bottom_before.store(std::numeric_limits<std::intptr_t>::min(), O.goes_dry);
     change_dry();
     const std::intptr_t end = move_down(bottom, top, cache.start());
@@ -256,7 +256,7 @@ class BestPoolArrays {
     return true;
   }
 
-  // Ends a dry pool's state, when nobody looks at the arrays any more. Pre: the lock is held; `mine` is not in its slow
+  // Ends a dry pool's state, once no thread looks at the arrays any more. Pre: the lock is held; `mine` is not in its slow
   // path. Cost: a heavy fence, if the pool is dry.
   void start_all(const Cache* mine) noexcept {
     if (!is_dry()) return;
@@ -303,7 +303,7 @@ class BestPoolArrays {
   // A thread that looks at the arrays looks again. Pre: the lock is held, the pool is dry.
   void change_dry() noexcept { dry_.store(dry_.load(std::memory_order_relaxed) + 2, O.goes_dry); }
 
-  // Changes while the pool is dry, or goes so: under the lock, but for hits_.
+  // These change while the pool is dry, or becomes so; all except hits_ are written under the lock.
   alignas(base::kCacheLine) typename A::template atomic<std::uint64_t> dry_{0};  // odd: the pool is dry
   typename A::template var<void*> caches_{nullptr};     // of type Cache, which is hidden with the pool that it names
   typename A::template atomic<std::uint32_t> hits_{0};  // acquires that found something in the dry pool, in a row

@@ -15,7 +15,7 @@
 // Wrong releases are seen here, when the array's entries come back: an address outside of the pool, one inside a slot, and a
 // slot that is free already.
 //
-// Threads: any, but for open() and trim(), whose caller holds the pool's lock. Cost: an atomic for each word.
+// Threads: any; the caller of open() and trim() holds the pool's lock. Cost: an atomic for each word.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -110,8 +110,8 @@ class BestPoolWords {
     }
   }
 
-  // Whether most entries, of a sample, lie so far from the one before that each would cost an atomic in the words. They stay
-  // together then. Only the array's owner may do so, in its slow path: thieves wait for that.
+  // Returns whether most entries, of a sample, lie so far from the one before that each would cost an atomic in the words.
+  // They stay together then. Only the array's owner may do so, in its slow path: thieves wait for that.
   [[nodiscard]] bool are_scattered(const Entry* entries, std::size_t n) const noexcept {
     const std::size_t word = 64 * layout_.slot_bytes();
     const std::size_t stride = n / kSample + 1;
@@ -172,7 +172,7 @@ class BestPoolWords {
     pool.words_a_span = layout_.shape().words();
     pool.slots_a_span = layout_.shape().slots;
   }
-  // Calls f(slot) for each of them. Pre: no slot is opened meanwhile.
+  // Calls f(slot) for each of them. Pre: no slot is opened during the call.
   template <class F>
   void for_each_opened(F&& f) const noexcept {
     const unsigned a_span = layout_.shape().words();
@@ -239,7 +239,7 @@ class BestPoolWords {
     Words* pool = nullptr;
   };
 
-  // Nobody writes after construction.
+  // Written by the constructor only.
   SlotLayout layout_;
   Spans spans_;
   bool growing_;

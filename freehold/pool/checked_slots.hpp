@@ -83,7 +83,7 @@ class CheckedSlots {
   [[nodiscard]] bool on_free(void* slot) noexcept;
   // Puts a slot that came back into the quarantine. Returns the one that leaves it; null: there is room.
   [[nodiscard]] void* keep(void* slot) noexcept;
-  // The oldest of the quarantine, for a pool that has no other free slot; null: there is none.
+  // Takes the oldest slot of the quarantine, for a pool that has no other free slot; null: the quarantine is empty.
   [[nodiscard]] void* take_kept() noexcept;
   // The same, null also while a quarter of it is not filled: so a slot that is freed is mostly handed out again without a
   // way through the strategy.
@@ -125,7 +125,7 @@ class CheckedSlots {
   [[nodiscard]] check::State state_of(void* slot) const noexcept;
   [[nodiscard]] char* gap_of(void* slot) const noexcept;
   [[nodiscard]] char* end_of(void* slot) const noexcept { return static_cast<char*>(slot) + room_.slot_bytes; }
-  // Where the canary behind the slot ends.
+  // Returns where the canary behind the slot ends.
   [[nodiscard]] char* guarded_end_of(void* slot) const noexcept;
   bool report(base::HeapError error, void* slot, check::State state, const char* at = nullptr) const noexcept;
 

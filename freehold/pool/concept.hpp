@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The interface of every pool of this folder: a number of slots of one size, handed out and taken back, from any thread.
 //
-//   acquire()      a free slot, aligned as asked, contents unspecified; null when there is none (never an exception), or,
+//   acquire()      a free slot, aligned as asked, contents unspecified; null when no slot is free (never an exception), or,
 //                  unless kFindsLast, when those that are free lie in other threads' caches
 //   release(slot)  takes back what acquire() of the same pool gave; any thread may, not only the one that acquired it
 //   capacity()     how many slots there can be at most; kNoLimit where only memory bounds it
@@ -57,7 +57,7 @@ using UnlockedPool = typename S::template Pool<sync::UnsharedAtomics>;
 template <class S>
 using CountedPool = typename S::template Pool<sync::NativeAtomics, sync::CountContention<sync::NativeAtomics>>;
 
-// For a strategy without orders of its own.
+// A strategy without orders to choose names this as its orders.
 struct NoOrders {};
 
 // An order of S::kOrders, by its place among the members (nested ones counted where they stand), that stays although its

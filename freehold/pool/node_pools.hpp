@@ -12,8 +12,9 @@
 //
 //   Invariant: pools_[i] is null, or the pool of slots of (i + 1) * 16 bytes, from when it was made to the end.
 //
-// Threads: those of the pools below (any, for BestPool), but for construction and the end. Errors: std::bad_alloc, also when
-// a pool is full. Cost: one load more than the pool's own; a pool's address space when the first node of a size is made.
+// Threads: those of the pools below (any, for BestPool); construction and the end are one thread's. Errors: std::bad_alloc,
+// also when a pool is full. Cost: one load more than the pool's own; a pool's address space when the first node of a size is
+// made.
 #pragma once
 #include <array>
 #include <atomic>
@@ -50,10 +51,10 @@ class NodePools {
   NodePools& operator=(const NodePools&) = delete;
   /// Ends every node's memory; destructors do not run.
   ~NodePools() {
-    for (auto& pool : pools_) delete pool.load(std::memory_order_relaxed);  // relaxed: nobody else is there
+    for (auto& pool : pools_) delete pool.load(std::memory_order_relaxed);  // relaxed: only this thread is left
   }
 
-  /// Whether single objects of this size and alignment come from a pool.
+  /// Returns whether single objects of this size and alignment come from a pool.
   /// @param bytes      the object's size
   /// @param alignment  the object's alignment
   [[nodiscard]] static constexpr bool serves(std::size_t bytes, std::size_t alignment) noexcept {
@@ -157,7 +158,7 @@ class PoolAllocator {
   /// The pools.
   [[nodiscard]] NodePools<P>& pools() const noexcept { return *pools_; }
 
-  /// Whether both have the same pools.
+  /// Returns whether both allocators use the same pools.
   /// @param a  one allocator
   /// @param b  another, perhaps of another type
   template <class U>

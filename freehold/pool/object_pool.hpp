@@ -64,7 +64,7 @@ class LiveCount {
 template <>
 class LiveCount<true> {
  public:
-  // relaxed, all: read at the pool's end, when nobody uses it any more.
+  // relaxed, all: the count is read at the pool's end, when no other thread uses the pool.
   void on_construct() noexcept { count_.fetch_add(1, std::memory_order_relaxed); }
   void on_destroy() noexcept { count_.fetch_sub(1, std::memory_order_relaxed); }
   [[nodiscard]] bool any() const noexcept { return count_.load(std::memory_order_relaxed) != 0; }
@@ -85,8 +85,8 @@ class ObjectPool {
 
   /// The deleter of a Handle: ends the object and gives its slot back.
   using Release = PoolRelease<ObjectPool, Element>;
-  /// Null, or the owner of one object: a std::unique_ptr of two pointers, which converts into PoolPtr<Base>. Must end before
-  /// the pool does. T need not be complete yet where it is named: a node may have handles of its own kind.
+  /// Owns one object, or is null: a std::unique_ptr of two pointers, which converts into PoolPtr<Base>. Must end before the
+  /// pool does. T need not be complete yet where it is named: a node may have handles to other nodes.
   using Handle = std::unique_ptr<std::conditional_t<std::is_array_v<T>, Element[], T>, Release>;
 
   /// A pool whose memory is there from the beginning.

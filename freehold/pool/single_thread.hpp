@@ -27,8 +27,8 @@
 // AddressSanitizer's builds and checked ones see all.
 //
 // Threads: one at a time (externally locked). acquire never throws; null: every slot is in use.
-// Cost: 4 to 15 instructions each, no atomics, no shared lines. Bookkeeping: at most 8 bytes a slot that was in use.
-// Source: the unlocked pools of article 2, test 3, and what is left of BestPool when nobody else is there.
+// Cost: 4 to 15 instructions each, no atomics, no shared lines. Bookkeeping: at most 8 bytes a slot that was in use. Source:
+// the unlocked pools of article 2, test 3, and what is left of BestPool when one thread uses it.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -104,7 +104,7 @@ class SingleThreadPool {
     }
     return cut_ - free;
   }
-  /// Zeros: nobody contends.
+  /// Returns zeros: no other thread contends.
   [[nodiscard]] static sync::Contention contention() noexcept { return {}; }
 
  private:

@@ -7,7 +7,7 @@
 //   (In checked mode base lies behind the first slot's header, and slot_bytes is the distance of two: checked_slots.hpp.)
 //   Every span is whole but the last one, which has what is left of the capacity.
 //
-// Immutable after construction, but for the memory behind it. Any thread.
+// Immutable after construction, except the memory behind it. Any thread.
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -43,7 +43,7 @@ class SlotLayout {
     FREEHOLD_ASSERT(shape.slots > 0 && shape.slot_bytes > 0 && std::has_single_bit(shape.alignment));
     if (slots_ > std::uint64_t{kMaxSpans} * shape_.slots || slot_bytes_ > ~std::size_t{0} / kSpanSlots / 2)
       base::out_of_memory();
-    // A pool of one span needs no room behind its last slot; one of less than a word has a shape of its own.
+    // A pool of one span needs no room behind its last slot; one of less than a word may have any number of slots in it.
     shape_.slots = static_cast<std::uint32_t>(std::min<std::size_t>(shape_.slots, slots_));
     span_bytes_ = vectors_ ? std::bit_ceil(shape_.slots * slot_bytes_) : shape_.slots * slot_bytes_;
     spans_ = base::ceil_div(slots_, shape_.slots);
@@ -73,7 +73,7 @@ class SlotLayout {
   // What the program has of it; differs in checked mode.
   [[nodiscard]] const SlotRoom& room() const noexcept { return room_; }
   [[nodiscard]] std::size_t spans() const noexcept { return spans_; }
-  // Of every span but the last, which may have fewer.
+  // Returns the shape of every span except the last, which may have fewer slots.
   [[nodiscard]] SpanShape shape() const noexcept { return shape_; }
   // Words that hold slots, over all spans.
   [[nodiscard]] std::uint32_t words() const noexcept {
@@ -135,7 +135,7 @@ class SlotLayout {
     return offset / span_bytes_ * shape_.slots + offset % span_bytes_ / slot_bytes_;
   }
 
-  // Makes the memory of `n` words from `word` on, all of one span, usable. False: there is none.
+  // Makes the memory of `n` words from `word` on, all of one span, usable. False: the system has no memory.
   // Pre: called by one thread at a time, in ascending order.
   [[nodiscard]] bool commit(std::uint32_t word, std::uint32_t n) noexcept {
     const std::size_t from = offset_of(word);
@@ -180,7 +180,7 @@ class SlotLayout {
     if (!room_.is_checked()) poison_.poison(start_ + from, end - from);
     poisoned_end_ = end;
   }
-  // Where the slots of the word's span end.
+  // Returns where the slots of the word's span end.
   [[nodiscard]] std::size_t slots_end(std::uint32_t word) const noexcept {
     const std::uint32_t span = word / shape_.words();
     return span * span_bytes_ + slots_in(span) * slot_bytes_;

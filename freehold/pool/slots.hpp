@@ -19,7 +19,7 @@
 
 namespace freehold::pool {
 
-// Where a slot lies in its raw one (checked_slots.hpp).
+// Says where a slot lies in its raw slot (checked_slots.hpp).
 struct SlotRoom {
   std::size_t front = 0;         // bytes before it; 0: it is not looked at, and the raw slot is the slot
   std::size_t slot_bytes = 0;    // of the slot, rounded up to its alignment
@@ -29,8 +29,8 @@ struct SlotRoom {
   [[nodiscard]] bool is_checked() const noexcept { return front != 0; }
 };
 
-// Whether each slot's coming and going is looked at: in a checked build, and under AddressSanitizer. (Whether a slot is
-// poisoned does not tell that it is free: its user may have poisoned some of it.)
+// Each acquire and release is checked: in a checked build, and under AddressSanitizer. (Whether a slot is poisoned does not
+// tell that it is free: its user may have poisoned some of it.)
 inline constexpr bool kChecked = base::kChecked || base::kAddressSanitizer;
 
 class Slots {

@@ -134,7 +134,7 @@ class TaggedStackPool {
  private:
   using Head = TaggedHead<A, O>;
 
-  // Nobody writes after construction.
+  // Written by the constructor only.
   Slots slots_;
   StackLinks<A> links_;
   // Any thread.

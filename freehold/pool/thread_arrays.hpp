@@ -3,7 +3,7 @@
 // bytes are an array that is empty and full at once, so that neither fast path asks whether there is one yet.
 //
 //   Invariant: an entry of a thread's table is all zero, or its cache points back to it and is in the list of its pool,
-//   which `pool` names. Entry 0 is nobody's and stays zero: the place of pools that have none (thread_places.hpp).
+//   which `pool` names. Entry 0 belongs to no pool and stays zero: the place of pools that have none (thread_places.hpp).
 //
 // Templates are compiled into each shared object (program or library) that uses them, and each has its own tables: those
 // of a pool are those of the shared object that made it. So two pools of different ones may have the same place: the fast

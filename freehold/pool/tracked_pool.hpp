@@ -10,8 +10,8 @@
 //   Invariant: the list, a ring through ring_, holds the objects whose construction has ended and whose end has not begun;
 //   live_ is their number.
 //
-// Threads: any, but for construction and destruction. Cost: a lock for each object's begin and end (ObjectPool has none),
-// and 16 bytes a slot. Errors: those of ObjectPool.
+// Threads: any; construction and destruction are one thread's. Cost: a lock for each object's begin and end (ObjectPool has
+// none), and 16 bytes a slot. Errors: those of ObjectPool.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -111,15 +111,15 @@ class TrackedPool {
     std::destroy_at(object);
     nodes_.destroy(node);
   }
-  /// Ends all objects, the newest first. Their destructors may make and destroy objects of the pool: those end, too.
-  /// Pre: nobody uses the objects or has a handle to one. Returns: their number.
+  /// Ends all objects, the newest first. Their destructors may make and destroy objects of the pool: those end, too. Pre: no
+  /// thread uses the objects or has a handle to one. Returns: their number.
   std::size_t destroy_all() noexcept {
     std::size_t n = 0;
     for (T* object = newest(); object != nullptr; object = newest(), ++n) destroy(object);
     return n;
   }
 
-  /// Calls visit(T&) for each object, the oldest first. No object begins or ends meanwhile.
+  /// Calls visit(T&) for each object, the oldest first. Pre: no object begins or ends during the call.
   /// @param visit  must make and destroy no object of the pool
   template <class F>
   void for_each(F&& visit) {

@@ -45,7 +45,7 @@ class TransferCache {
     return true;
   }
 
-  // The slots of one batch, at most kBatch, to `out`; returns their number, 0 if there is none.
+  // Writes the slots of one batch, at most kBatch, to `out`; returns their number, 0 if the cache is empty.
   template <class Contention>
   [[nodiscard]] std::size_t take(Entry* out, Contention& contention) noexcept {
     const std::uint32_t mine = full_.pop(links_, contention);

@@ -25,7 +25,7 @@ class Run {
     last_ += same ? 0 : 1;
     *last_ = {word, kept | bits};
   }
-  // Where four groups of their own go, of which none is of the last one's word.
+  // Returns where four new groups go, none of which is of the last group's word.
   [[gnu::always_inline]] SlotGroup* add_four() noexcept { return (last_ += 4) - 3; }
   void note_repeated(std::uint64_t bits) noexcept { repeated_ |= bits; }
   // Returns whether no slot stood twice in a group.
@@ -80,7 +80,7 @@ using os::Lanes, os::LaneMask, os::UnalignedLanes;
 
 FREEHOLD_IN_LANES Lanes load(void* const* slots) noexcept { return *reinterpret_cast<const UnalignedLanes*>(slots); }
 
-// Whether every address is the one before plus `step`. Pre: n > 1, and the last one is where it should be.
+// Returns whether every address is the one before plus `step`. Pre: n > 1, and the last one is where it should be.
 FREEHOLD_IN_LANES bool are_neighbours(void* const* slots, std::size_t n, std::uint64_t step) noexcept {
   const auto first = reinterpret_cast<std::uintptr_t>(slots[0]);
   if (n < os::kLanes) return reinterpret_cast<std::uintptr_t>(slots[1]) - first == step;

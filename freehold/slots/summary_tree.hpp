@@ -61,7 +61,7 @@ class SummaryTree {
     return (at(0, i >> 6, stripe).load(std::memory_order_seq_cst) & base::bit(i & 63)) != 0;
   }
 
-  // Whether the set looks empty, from the top word alone: one load, where find() would climb all levels to say so.
+  // Returns whether the set looks empty, from the top word alone: one load, where find() would climb all levels to say so.
   [[nodiscard]] bool looks_empty(unsigned stripe = 0) const noexcept {
     return at(levels_ - 1, 0, stripe).load(std::memory_order_seq_cst) == 0;
   }
@@ -108,7 +108,7 @@ class SummaryTree {
     return kNone;
   }
 
-  // Whether span `i` is in the set and found from the top; call at rest.
+  // Returns whether span `i` is in the set and found from the top; call at rest.
   [[nodiscard]] bool check_path(std::uint32_t i, unsigned stripe = 0) const noexcept {
     for (unsigned level = 0; level < levels_; ++level, i >>= 6)
       if ((at(level, i >> 6, stripe).load(std::memory_order_relaxed) & base::bit(i & 63)) == 0) return false;

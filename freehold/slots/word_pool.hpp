@@ -4,7 +4,7 @@
 // by word (one fetch_add for the group). Free slots belong to no thread, so there are no remote frees, no backlog and no
 // ABA. The slots themselves are never touched.
 //
-//   Invariants: a bit is set in a word  <=>  the slot is free and in nobody's hands.
+//   Invariants: a bit is set in a word  <=>  the slot is free and no thread holds it.
 //               word w of span s non-zero, at rest  =>  bit w of summary(s) set, and s in a stripe of its pool's tree.
 //
 // A span has a summary word (bit w: word w may be non-empty) and the pool a SummaryTree over its spans. The tree has
@@ -49,11 +49,11 @@ struct Taken {
   std::uint64_t bits = 0;
 };
 
-// The thread that uses a span, or used it last: a preference, not ownership. Threads prefer spans that they have used before
-// (whose slots are in their caches) and spans that nobody has used; they take over another's when memory would grow
+// Names the thread that uses a span, or used it last: a preference, not ownership. Threads prefer spans that they have used
+// before (whose slots are in their caches) and spans that were never used; they take over another's when memory would grow
 // otherwise.
 struct LastUser {
-  std::uint32_t value = 0;  // thread id << 1 | active; 0: nobody yet
+  std::uint32_t value = 0;  // thread id << 1 | active; 0: not used yet
   [[nodiscard]] static constexpr LastUser active(std::uint32_t thread_id) noexcept { return {thread_id << 1 | 1}; }
   [[nodiscard]] static constexpr LastUser inactive(std::uint32_t thread_id) noexcept { return {thread_id << 1}; }
   [[nodiscard]] constexpr std::uint32_t thread() const noexcept { return value >> 1; }
@@ -63,7 +63,7 @@ struct LastUser {
   [[nodiscard]] constexpr bool is_active() const noexcept { return (value & 1) != 0; }
 };
 
-// Where a thread works: the word where it took or gave slots last, and the span that it is marked as using.
+// Says where a thread works: the word where it took or gave slots last, and the span that it is marked as using.
 struct Cursor {
   static constexpr std::uint32_t kNoSpan = ~std::uint32_t{0};
   WordIndex word = 0;
@@ -232,8 +232,8 @@ class WordPool {
     return true;
   }
 
-  // Whether all slots of `span` look free. Looks first at the words on the cache line of `near`, which the caller has just
-  // written: frees come in order more often than not, and the answer is mostly there, without another miss.
+  // Returns whether all slots of `span` look free. Looks first at the words on the cache line of `near`, which the caller
+  // has just written: frees come in order more often than not, and the answer is mostly there, without another miss.
   [[nodiscard]] bool looks_full(std::uint32_t span, unsigned near = 0) const noexcept {
     const Word* const words = &storage_->word(word_index(span, 0));
     const unsigned last = shape_.words() - 1;
@@ -247,8 +247,8 @@ class WordPool {
     return true;
   }
 
-  // Makes the slots of a span that the caller holds alone available, but for the caller's own share: the first
-  // `keep` slots of word 0 (keep <= 64), which it takes. The span must carry this pool's tag already.
+  // Makes the slots of a span that the caller holds alone available, except the caller's share: the first `keep` slots of
+  // word 0 (keep <= 64), which it takes. The span must carry this pool's tag already.
   [[nodiscard]] Taken publish(std::uint32_t span, unsigned keep) noexcept {
     const std::uint64_t mine = shape_.full(0) & base::low_bits(keep);
     std::uint64_t summary = 0;

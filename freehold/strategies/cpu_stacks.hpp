@@ -81,7 +81,7 @@ class CpuSequences<sync::NativeAtomics> {
   os::CpuStack* first_;
 };
 
-// No orders of its own: those of the tree and of the stacks are in the strategies of these names.
+// The orders are those of the tree and of the stacks, in the strategies of these names.
 template <sync::Atomics A, class Contention>
 class CpuStacksPool {
  public:
@@ -163,7 +163,7 @@ class CpuStacksPool {
     });
   }
 
-  // Nobody writes after construction.
+  // Written by the constructor only.
   Slots slots_;
   // Any thread; one of the two.
   std::optional<Cached> cached_;

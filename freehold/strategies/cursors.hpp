@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Where each thread looks first: a place among `places`, for a pool that searches. The threads share kCells cursors, each on
-// a line of its own, that start evenly spread, so that threads work in different places and find theirs again.
+// a separate line, that start evenly spread, so that threads work in different places and find theirs again.
 //
 //   Invariant: a cursor is below `places`; it is a hint and nothing depends on its value.
 //

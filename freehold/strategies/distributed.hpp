@@ -126,7 +126,7 @@ class Distributed {
     unsigned made_ = 0;
   };
 
-  // Of the distance between two shards' slots.
+  // Returns the shift of the distance between two shards' slots.
   static unsigned shift_of(const PoolShape& shape, unsigned shards) {
     PoolShape part = shape;
     part.memory = nullptr;  // it has room, as that of all parts
@@ -154,7 +154,7 @@ class Distributed {
     return nullptr;
   }
 
-  // Nobody writes after construction.
+  // Written by the constructor only.
   unsigned count_;
   unsigned part_shift_;
   std::size_t capacity_ = 0;

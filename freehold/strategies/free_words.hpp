@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // One bit for each slot, set while it is free, in words of 64: what the lock-free bitmap pools and their relatives share.
 //
-//   Invariant: a bit is set  <=>  the slot is free and in nobody's hands; the bits beyond the last slot are clear.
+//   Invariant: a bit is set  <=>  the slot is free and no thread holds it; the bits beyond the last slot are clear.
 //
 // Linearisation: take and take_some at their compare-exchange, put at its addition. Any thread; lock-free.
 // Cost: one atomic each on a line of 512 slots' bits. Bookkeeping: one bit a slot.
@@ -44,7 +44,7 @@ class FreeWords {
   [[nodiscard]] std::size_t words() const noexcept { return words_.size(); }
   [[nodiscard]] bool any(std::size_t word) const noexcept { return words_[word].load(O.look) != 0; }
 
-  // Takes the lowest free slot of a word; kNone: there is none.
+  // Takes the lowest free slot of a word; kNone: no slot is free.
   template <class Contention>
   [[nodiscard]] std::size_t take(std::size_t word, Contention& contention) noexcept {
     std::uint64_t seen = words_[word].load(O.look);

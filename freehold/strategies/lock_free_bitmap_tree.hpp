@@ -4,7 +4,7 @@
 // when that is empty, the tree leads to the next. A thread that finds an empty word behind a summary's bit clears the bit,
 // looks again, and restores it if it was wrong (summary_tree.hpp).
 //
-//   Invariant: a bit is set  <=>  its slot is free and in nobody's hands (free_words.hpp). At rest, a word that is not zero
+//   Invariant: a bit is set  <=>  its slot is free and no thread holds it (free_words.hpp). At rest, a word that is not zero
 //   is in the tree.
 //
 // While a summary's bit is cleared and restored its word is invisible to a search, so an acquire ends in null only after

@@ -2,7 +2,7 @@
 // One bit for each slot in lock-free words of 64: the successor of the pool S4 of "Memory management, pools compared",
 // without its lock, and with a cursor for each few threads, so that they work in different words.
 //
-//   Invariant: a bit is set  <=>  its slot is free and in nobody's hands (free_words.hpp).
+//   Invariant: a bit is set  <=>  its slot is free and no thread holds it (free_words.hpp).
 //
 // Linearisation: acquire at its compare-exchange (null: where shortage.hpp says), release at its addition. Any thread;
 // lock-free. Cost: one atomic each on the word's line, and one load for every word without a free slot before the next that

@@ -114,7 +114,7 @@ class MagazinesPool {
   friend Caches;
   using List = typename A::template var<Magazine<A>*>;
 
-  // The loaded magazine is empty, or there is none.
+  // The thread has no loaded magazine, or an empty one.
   [[gnu::noinline]] void* acquire_slow(Cache* cache) noexcept {
     void* slot = nullptr;
     if (cache == nullptr) {
@@ -128,7 +128,7 @@ class MagazinesPool {
     return slot == nullptr ? nullptr : slots_.hand_out_at(slot);
   }
 
-  // The loaded magazine is full, or there is none.
+  // The thread has no loaded magazine, or a full one.
   [[gnu::noinline]] void release_slow(Cache* cache, void* slot) noexcept {
     if (cache == nullptr) {
       const PoolGuard guard(lock_, contention_);
@@ -151,7 +151,7 @@ class MagazinesPool {
     cache.previous.store(loaded);
   }
 
-  // ---- the depot, under its lock but for the constructor
+  // ---- the depot, under its lock except in the constructor
 
   static void put_into(List& list, Magazine<A>* magazine) noexcept {
     magazine->next.store(list.load());
@@ -201,7 +201,7 @@ class MagazinesPool {
     partial_.load()->push(slot);
   }
 
-  // Nobody writes after construction.
+  // Written by the constructor only.
   Home<A, MagazinesPool> home_;
   Slots slots_;
   unsigned rounds_;  // of a magazine

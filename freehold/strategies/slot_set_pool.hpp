@@ -46,7 +46,7 @@ class SlotSetPool {
   }
 
  private:
-  // Nobody writes after construction.
+  // Written by the constructor only.
   Slots slots_;
 
  protected:

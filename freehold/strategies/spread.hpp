@@ -3,7 +3,7 @@
 //
 //   S::shard(n)   0 ... n - 1, for the calling thread, now; n > 0
 //
-// Any thread; a spread has no state of its own and publishes nothing. The shards are those of distributed.hpp.
+// Any thread; a spread has no state and publishes nothing. The shards are those of distributed.hpp.
 #pragma once
 #include <concepts>
 #include <cstdint>

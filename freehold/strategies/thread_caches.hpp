@@ -11,8 +11,8 @@
 //   other thread uses. Every cache of a pool is in its list of all, and in its list of idle ones unless a thread has it.
 //
 // A thread's end and a pool's may coincide: both take the directory's lock. A thread that waits there holds no lock of a
-// pool. mine(): any thread; two loads of a line that nobody writes, two of the thread's own. make(), leave(): once a thread
-// and pool; a lock. Memory: kPools * 16 bytes a thread; a Cache for each thread that was busy at the same time.
+// pool. mine(): any thread; two loads of a line that is never written, two of the thread's own. make(), leave(): once a
+// thread and pool; a lock. Memory: kPools * 16 bytes a thread; a Cache for each thread that was busy at the same time.
 #pragma once
 #include <concepts>
 #include <cstdint>
@@ -73,7 +73,7 @@ class PoolDirectory {
 
  private:
   struct Entry {
-    std::uint64_t generation;  // 0: nobody's
+    std::uint64_t generation;  // 0: unused
     void* pool;
     Leave leave;
   };
@@ -178,7 +178,7 @@ class ThreadCaches {
     self.idle_.store(owned);
   }
 
-  // Nobody writes after construction.
+  // Written by the constructor only.
   P& pool_;
   PoolDirectory& directory_;
   PoolDirectory::Place place_;
