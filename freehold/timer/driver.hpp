@@ -29,8 +29,8 @@
 
 namespace freehold::timer {
 
-// Whether a callback may be running, for other threads: the round is odd while the owner is in advance(). A thread that
-// knows that a callback has begun, by what cancel() or destroy() read, knows the round in which it began.
+// Rounds tell other threads whether a callback may be running: the round is odd while the owner is in advance(). A thread
+// that knows that a callback has begun, by what cancel() or destroy() read, knows the round in which it began.
 struct RoundsOrders {
   // acquire: pairs with kEnd; what the callbacks did is visible.
   static constexpr std::memory_order kLook = std::memory_order_acquire;

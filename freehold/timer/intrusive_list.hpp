@@ -23,9 +23,9 @@ class ListHook {
   ListHook(const ListHook&) = delete;
   ListHook& operator=(const ListHook&) = delete;
 
-  /// Whether it is in a ring.
+  /// Returns whether it is in a ring.
   [[nodiscard]] bool is_linked() const noexcept { return next_ != nullptr; }
-  /// Whether its ring has no other member.
+  /// Returns whether its ring has no other member.
   [[nodiscard]] bool is_alone() const noexcept { return next_ == this; }
   /// The next one of its ring.
   [[nodiscard]] ListHook* next() const noexcept { return next_; }
@@ -59,7 +59,7 @@ class ListHook {
     last->next_ = this;
     prev_ = last;
   }
-  /// Whether the invariant holds here.
+  /// Returns whether the invariant holds here.
   [[nodiscard]] bool is_consistent() const noexcept { return next_->prev_ == this && prev_->next_ == this; }
 
  private:
@@ -69,14 +69,14 @@ class ListHook {
 
 /// A doubly linked list that owns nothing; an object must leave before it ends.
 /// @tparam T  the type of the objects, derived from ListHook<T>
-/// Cost: O(1), but for for_each().
+/// Cost: O(1); for_each(): O(n).
 template <class T>
 class IntrusiveList {
  public:
   /// An empty list.
   IntrusiveList() noexcept { end_.make_ring(); }
 
-  /// Whether it has no object.
+  /// Returns whether it has no object.
   [[nodiscard]] bool empty() const noexcept { return end_.is_alone(); }
   /// The first object. Pre: not empty.
   [[nodiscard]] T& front() const noexcept {

@@ -52,7 +52,7 @@ class IntrusiveMultimap {
   IntrusiveMultimap(const IntrusiveMultimap&) = delete;
   IntrusiveMultimap& operator=(const IntrusiveMultimap&) = delete;
 
-  /// Whether it has no entry.
+  /// Returns whether it has no entry.
   [[nodiscard]] bool empty() const noexcept { return root_ == nullptr; }
   /// The oldest entry of the lowest key. Pre: not empty.
   [[nodiscard]] T& front() noexcept { return first_->object(); }
@@ -124,7 +124,7 @@ class IntrusiveMultimap {
 
  private:
   using Hook = MultimapHook<T, Key>;
-  // Where a key is: at a head of the same key, or else below `parent`.
+  // A key's place is at a head of the same key, or else below `parent`.
   struct Place {
     Hook* equal = nullptr;
     Hook* parent = nullptr;

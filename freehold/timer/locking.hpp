@@ -31,7 +31,7 @@ struct NoMutex {
 
 /// One thread at a time uses the timers; no atomic instruction, no lock.
 struct SingleThreaded {
-  /// Whether several threads may use them.
+  /// Says whether several threads may use them.
   static constexpr bool kShared = false;
   /// What stands for an atomic.
   template <class T>

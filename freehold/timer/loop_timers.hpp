@@ -25,7 +25,7 @@ namespace freehold::timer {
 template <class T, class Alarm>
 class LoopTimers {
  public:
-  /// Whether several threads may use it: no.
+  /// One thread may use it, not several.
   static constexpr bool kShared = false;
   static_assert(Timers<T> && !T::kShared, "a loop is one thread: its timers need no locks");
 

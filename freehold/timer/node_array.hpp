@@ -88,7 +88,7 @@ class NodeArray {
     return true;
   }
 
-  // Nobody writes after construction.
+  // Written by the constructor only.
   std::uint32_t capacity_;
   pool::Memory memory_;
   Node* nodes_;

@@ -13,8 +13,8 @@
 //   the timer armed, or `period` zero, and does not set it again. And the object keeps its block until no call runs, so that
 //   its function can use the object while another thread ends it; a set() then says that there is no timer.
 //
-// T: a structure for one thread, or one for several that can be waited for (quiesce(), as Driver's): else nobody could say
-// when the function may be destroyed. It must live longer than its timers.
+// T: a structure for one thread, or one for several that can be waited for (quiesce(), as Driver's): else it would be
+// unknown when the function may be destroyed. It must live longer than its timers.
 // Threads: set, set_after, every, cancel and the questions, as T's; the end of the object from one thread, at most once.
 // With a driver it waits for the callback that runs, unless it is called by one. Cost: T's, one allocation at the beginning.
 // Errors: the constructor throws std::bad_alloc when T has no timer, or the heap no block; without exceptions it ends there.
@@ -106,7 +106,7 @@ class OwnedTimer {
     else
       block->end(*block);
   }
-  /// Whether there is a timer.
+  /// Returns whether there is a timer.
   [[nodiscard]] explicit operator bool() const noexcept { return block_.load() != nullptr; }
 
   // Pre of all that follow: *this is not none.
@@ -145,7 +145,7 @@ class OwnedTimer {
   }
   /// When it fires; none: it is not armed.
   [[nodiscard]] std::optional<TimePoint> expiry() const noexcept { return get().timers.expiry(get().id); }
-  /// Whether it will fire.
+  /// Returns whether it will fire.
   [[nodiscard]] bool is_armed() const noexcept { return expiry().has_value(); }
   /// How long it is until it fires; none: it is not armed.
   /// @param now  the time to begin at
@@ -207,8 +207,8 @@ class OwnedTimer {
     block.is_running.store(false);
     if (block.has_ended.load()) block.end(block);
   }
-  // Sets a periodic timer again, unless somebody has done so since it was due: for the first of its times that lies after
-  // now. At the end of time there is none.
+  // Sets a periodic timer again, unless it was set since it was due: for the first of its times that lies after now, if any
+  // is left before the end of time.
   static void repeat(Block& block) noexcept {
     const Guard guard(block.lock);
     const Clock::duration period = block.period.load();

@@ -48,7 +48,7 @@ class [[nodiscard]] Sleep {
     has_come_ = false;
     return false;
   }
-  /// Whether the time has come.
+  /// Returns whether the time has come.
   [[nodiscard]] bool await_resume() const noexcept { return has_come_; }
 
  private:

@@ -49,7 +49,7 @@ class TimerId {
   /// @param value  what value() returned
   constexpr explicit TimerId(std::uint64_t value) noexcept : value_(value) {}
 
-  /// Whether it names a timer, which may have ended.
+  /// Returns whether it names a timer, which may have ended.
   [[nodiscard]] constexpr explicit operator bool() const noexcept { return value_ != 0; }
   /// For structures: which of their timers.
   [[nodiscard]] constexpr std::uint32_t index() const noexcept { return static_cast<std::uint32_t>(value_); }
@@ -73,7 +73,7 @@ enum class SetResult : std::uint8_t {
   kArmed,     ///< it is armed, and was not before
   kRearmed,   ///< it is armed anew; its former time is forgotten
 };
-/// Whether the timer is armed now.
+/// Returns whether the timer is armed now.
 /// @param result  of a set()
 [[nodiscard]] constexpr bool is_set(SetResult result) noexcept { return result >= SetResult::kArmed; }
 
@@ -158,7 +158,7 @@ SetResult set_after(T& timers, TimerId id, std::chrono::duration<Rep, Period> de
   return timers.set(id, after(delay));
 }
 
-/// Whether a timer of any structure will fire.
+/// Returns whether a timer of any structure will fire.
 /// @param timers  the structure
 /// @param id      the timer
 template <class T>

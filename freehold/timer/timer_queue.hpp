@@ -32,7 +32,7 @@ namespace freehold::timer {
 template <class Locking = SingleThreaded>
 class TimerQueue {
  public:
-  /// Whether several threads may use it; see SharedTimers.
+  /// Says whether several threads may use it; see SharedTimers.
   static constexpr bool kShared = Locking::kShared;
 
   /// A queue without timers.
@@ -196,13 +196,13 @@ class TimerQueue {
     Node& node = nodes_[id.index()];
     return node.generation == id.generation() && node.is_live ? &node : nullptr;
   }
-  // Whether it was armed.
+  // Returns whether it was armed.
   bool disarm(Node& node) noexcept {
     if (!node.is_linked()) return false;
     queue_.erase(node);  // also from due_ or again_
     return true;
   }
-  // Whether something is due: then due_ has it.
+  // Returns whether something is due: then due_ has it.
   [[nodiscard]] bool is_due() noexcept {
     if (!due_.empty()) return true;
     if (queue_.empty() || queue_.front().key > now_) return false;

@@ -6,8 +6,8 @@
 //   Invariant: an armed timer is linked in a slot that begins at tick `place` <= `due`, or it is posted to its owner.
 //
 // PlainState is for one thread; SharedState is the same for any thread beside an owner, in one word and two numbers:
-//   arm      holds the word (kSetting) while it writes `due`, and posts the timer unless `place` is early enough. Another
-//            arm() of the same timer waits for it, which is a handful of instructions; nobody else does.
+//   arm      holds the word (kSetting) while it writes `due`, and posts the timer unless `place` is early enough. Only
+//            another arm() of the same timer waits for it, for a handful of instructions.
 //   disarm   one compare-exchange. During an arm() it leaves a mark, and that arm() ends as if it had come before.
 //   end      one compare-exchange, and the timer is posted.
 //   resolve  the owner, which has unlinked the node: writes the new `place`, then changes the word. A thread that read the
@@ -121,7 +121,7 @@ struct TimerOrders {
 template <sync::Atomics A, class Orders = TimerOrders>
 class SharedState {
  public:
-  // Pre: nobody else knows of this life yet; the owner gave the former one back.
+  // Pre: no other thread knows of this life yet; the owner gave the former one back.
   std::uint32_t begin() noexcept {
     // relaxed, both: the handle travels by the caller's means, and the node's memory came through the slab's lock.
     const std::uint64_t word = word_.load(std::memory_order_relaxed);
@@ -158,7 +158,7 @@ class SharedState {
       bool post = false;
       std::uint64_t next = word & ~(kSetting | kCancelled);
       if (!is(word, generation)) {
-        // It was destroyed meanwhile.
+        // It was destroyed since.
       } else if ((word & kCancelled) == 0) {
         // relaxed: not older than the word, which was acquired; if it is newer, the owner's resolve fails or we do.
         post = due < place_.load(std::memory_order_relaxed);
@@ -259,7 +259,7 @@ class SharedState {
   [[nodiscard]] static std::uint64_t counted_up(std::uint64_t word) noexcept {
     return (word & ~kVersionMask) | ((word + (std::uint64_t{1} << kVersionShift)) & kVersionMask);
   }
-  // Pre: dead, and nobody holds it: then only reads and failing compare-exchanges of others can come.
+  // Pre: dead, and no thread holds it: then only reads and failing compare-exchanges of others can come.
   void next_life(std::uint64_t word) noexcept {
     place_.store(kNowhere, std::memory_order_relaxed);
     const std::uint32_t next = generation_of(word) + 1;

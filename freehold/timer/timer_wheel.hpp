@@ -13,16 +13,16 @@
 // again and again, touches one line, the timer's own.
 //
 //   Invariant: that of WheelSlots and of the timers' states; position_ <= target_, the tick of the latest `now`; no armed
-//   timer is linked in a slot that begins before the position but for the slot that is being emptied and the due lists.
+//   timer is linked in a slot that begins before the position, except the slot that is being emptied and the due lists.
 //
 // Threads: by the policy. SingleThreaded: one at a time, no atomics. AnyThread: the owner is the thread that calls advance()
 // and next_expiry(), one thread at a time; create, set, cancel and destroy from any thread, callbacks included. cancel() is
-// lock-free and waits for nobody: a compare-exchange on the timer's own line. set() and destroy() post the timer to the
-// owner's mailbox, unless it is there or will be looked at in time. They never wait for the owner; a set() waits for another
-// set() of the same timer. create() takes a lock of a few instructions. A destroyed timer's memory can be used again after
-// the next advance(). The callback sees everything that a thread did before its set(). Nobody is woken: that is the driver's
-// part (driver.hpp). Cost: all O(1), next_expiry() and the slots of an advance() too. Memory: one line of 64 bytes a timer,
-// 3 KiB a wheel. Errors: the constructor throws std::bad_alloc when there is no address space.
+// lock-free: a compare-exchange on the timer's own line. set() and destroy() post the timer to the owner's mailbox, unless
+// it is there or will be looked at in time. They never wait for the owner; a set() waits for another set() of the same
+// timer. create() takes a lock of a few instructions. A destroyed timer's memory can be used again after the next advance().
+// The callback sees everything that a thread did before its set(). Waking the owner is the driver's part (driver.hpp). Cost:
+// all O(1), next_expiry() and the slots of an advance() too. Memory: one line of 64 bytes a timer, 3 KiB a wheel. Errors:
+// the constructor throws std::bad_alloc when there is no address space.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -58,9 +58,9 @@ class BasicTimerWheel {
  public:
   /// The unit of time that the wheel knows.
   using TickDuration = Tick;
-  /// Whether several threads may use it; see SharedTimers.
+  /// Says whether several threads may use it; see SharedTimers.
   static constexpr bool kShared = Locking::kShared;
-  /// Whether the memory of a destroyed timer can be used again after the next advance() only.
+  /// Says whether the memory of a destroyed timer can be used again after the next advance() only.
   static constexpr bool kReclaimsInAdvance = Locking::kShared;
 
   /// A wheel without timers.
@@ -300,8 +300,8 @@ class BasicTimerWheel {
 
   // ---- the owner
 
-  // What was due when it was set fires before the slots. In SingleThreaded there are two lists: one is emptied, while what
-  // is set meanwhile goes to the other.
+  // Timers that were due when they were set fire before the slots. In SingleThreaded there are two lists: one is emptied,
+  // while timers that are set then go to the other.
   [[nodiscard]] std::uint16_t due_list() const noexcept { return kDueLists[turn_]; }
   [[nodiscard]] std::uint16_t again_list() const noexcept { return kDueLists[turn_ ^ 1]; }
   [[nodiscard]] bool has_more() const noexcept {
@@ -386,7 +386,7 @@ class BasicTimerWheel {
     if (found == Resolved::kBusy) post(node, index);
   }
 
-  // Whether one of a list is due; moves on those that are not. Takes from `looks`; when they are used up: true.
+  // Returns whether one of a list is due; moves on those that are not. Takes from `looks`; when they are used up: true.
   bool has_due(std::uint16_t list, std::size_t& looks) noexcept {
     while (!slots_.empty(list)) {
       const auto& state = nodes_[slots_.head(list)].state;

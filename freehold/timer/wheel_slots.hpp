@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// The slots of a hierarchical timing wheel (Varghese and Lauck 1987), found by a bitmap of used slots per level.
-// A tick is read as digits of six bits. A timer that is due at a later tick than the wheel's position stands on the level of
-// the highest digit in which the two differ, in the slot of its own digit there. So all on one level are due before all on
-// the next one, a slot of level n covers 64^n ticks, and eleven levels cover every tick there can be. The earliest slot is
-// the lowest used bit of the lowest used level: two instructions, whatever the number of timers.
+// The slots of a hierarchical timing wheel (Varghese and Lauck 1987), found by a bitmap of used slots per level. A tick is
+// read as digits of six bits. A timer that is due at a later tick than the wheel's position stands on the level of the
+// highest digit in which the two differ, in the slot of its digit there. So all on one level are due before all on the next
+// one, a slot of level n covers 64^n ticks, and eleven levels cover every tick there can be. The earliest slot is the lowest
+// used bit of the lowest used level: two instructions, whatever the number of timers.
 //
 //   Invariant: a slot's bit is set if and only if its list is not empty, a level's if any of its slots' is; a node of
 //   slot s says s; next and prev agree. Every used slot begins after the position, but one that is being emptied.
