@@ -28,7 +28,7 @@ class NamedSocket {
   /// Returns: a descriptor that is readable when a process has connected.
   [[nodiscard]] int fd() const noexcept { return fd_; }
   /// Takes a connection, without waiting.
-  /// Returns: a connected socket, the caller's to close; -1 if there is none.
+  /// Returns: a connected socket, the caller's to close; -1: none waits.
   [[nodiscard]] int accept() const noexcept;
 
  private:

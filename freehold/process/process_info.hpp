@@ -34,7 +34,8 @@ namespace freehold::process {
 // Bytes that this process can still take before the system, or the memory cgroup that it is in, runs out of memory; a
 // guess, which others may make untrue at once; UINT64_MAX if unknown. `root`: of the file system, for tests.
 [[nodiscard]] std::uint64_t available_memory(const char* root = "") noexcept;
-// A process by its number (the lower 22 bits) and its start time, so that a reused number is noticed; 0 if there is none.
+// Names a process by its number (the lower 22 bits) and its start time, so that a reused number is noticed; 0: no such
+// process.
 [[nodiscard]] std::uint64_t identity_of(int pid) noexcept;
 [[nodiscard]] constexpr int pid_of(std::uint64_t identity) noexcept { return static_cast<int>(identity & ((1u << 22) - 1)); }
 

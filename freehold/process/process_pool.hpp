@@ -97,7 +97,7 @@ class ProcessPool {
   /// @param input  text or bytes; copied into the table
   /// Returns: the task. Errors: a future that is not valid(); its submit_error() says why.
   [[nodiscard]] process::Future submit(process::Input input) { return submit(input, defaults_); }
-  /// The same with options of its own.
+  /// The same with options for this task.
   /// @param input    text or bytes; copied into the table
   /// @param options  timeouts, priority and retries of this task
   /// Returns: the task. Errors: as above.
@@ -106,7 +106,7 @@ class ProcessPool {
   /// @param input  text or bytes; copied into the table
   /// Returns: the result; kRefused or kNoWorker if the task was not accepted.
   [[nodiscard]] process::Result call(process::Input input) { return call(input, defaults_); }
-  /// The same with options of its own.
+  /// The same with options for this task.
   /// @param input    text or bytes; copied into the table
   /// @param options  timeouts, priority and retries of this task
   /// Returns: the result; kRefused or kNoWorker if the task was not accepted.
@@ -117,7 +117,7 @@ class ProcessPool {
   /// @param input  text or bytes; copied into the table
   /// Returns: what the coroutine awaits.
   [[nodiscard]] process::Awaited run(process::Input input) { return run(input, defaults_); }
-  /// The same with options of its own.
+  /// The same with options for this task.
   /// @param input    text or bytes; copied into the table
   /// @param options  timeouts, priority and retries of this task
   /// Returns: what the coroutine awaits.
@@ -134,7 +134,7 @@ class ProcessPool {
   /// Takes a place in the table whose input the caller writes itself: draft.room(), then draft.submit(bytes).
   /// Returns: the place. Errors: as submit().
   [[nodiscard]] process::Draft draft() { return draft(defaults_); }
-  /// The same with options of its own.
+  /// The same with options for this task.
   /// @param options  of the task
   /// Returns: the place. Errors: as submit().
   [[nodiscard]] process::Draft draft(const process::TaskOptions& options);

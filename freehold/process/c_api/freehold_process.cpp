@@ -164,7 +164,7 @@ bool read_options(const freehold_process_pool_t* pool, const freehold_process_ta
   if (all.max_retry_attempts != 0) how.retry = retry_of(all.retry_codes, all.max_retry_attempts, all.retry_delay_ms);
   return true;
 }
-// Returns FREEHOLD_PROCESS_OK and the future, or the reason why there is none.
+// Returns FREEHOLD_PROCESS_OK and the future, or the reason why no task was submitted.
 int submit(freehold_process_pool_t* pool, const void* input, size_t input_bytes,
            const freehold_process_task_options_t* options, Future& future) {
   TaskOptions how;

@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t kCheckedBytes = std::size_t{16} << 20;
 // Nanoseconds for which submit() waits for an entry before it moves results out of the table, at first and at most.
 constexpr std::uint64_t kFirstWait = 100'000, kLongestWait = 5'000'000;
-// The longest sleep before a client looks around: damage wakes nobody, nor does another process that has ended.
+// The longest sleep before a client looks around: neither damage nor the end of another process wakes it.
 constexpr std::uint64_t kLongestSleep = 250'000'000, kLongestAttachedSleep = 100'000'000;
 
 }  // namespace
@@ -145,7 +145,7 @@ std::optional<Client::Stored> Client::take_stored(Ticket ticket) noexcept {
   return result;
 }
 
-// From time to time while a client waits: damage wakes nobody, and the supervisor may be asleep.
+// A waiting client looks from time to time: damage does not wake it, and the supervisor may be asleep.
 void Client::check_waiting_task(Ticket ticket) noexcept {
   const std::optional<TaskWord> word = table_.entries().look(ticket);
   if (!word || word->is_over()) return;
@@ -180,13 +180,13 @@ bool Client::pool_is_gone() const noexcept {
   return ::poll(ends, 2, 0) != 0;
 }
 
-// Of a task that is over and was taken: nothing reads the input any more.
+// The task is over and was taken: its input is not read any more.
 void Client::give_back_input(Ticket ticket) const noexcept {
   if (table_.entries()[ticket.entry].input_bytes.load() >= table_.layout().kPromptBytes)
     table_.layout().purge_input(ticket.entry, [&](std::uint64_t at, std::uint64_t bytes) { memory_.purge(at, bytes); });
 }
 
-// Of a task that was taken. One that failed may have written any length.
+// The task was taken. One that failed may have written any length.
 void Client::release(Ticket ticket) noexcept {
   const bool failed = table_.entries()[ticket.entry].failure.load().kind != FailureKind::kNone;
   if ((failed ? table_.shape().max_output : table_.entries()[ticket.entry].output_bytes.load()) >=

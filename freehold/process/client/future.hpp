@@ -3,7 +3,7 @@
 // input is still being written, and Awaited for coroutines.
 //
 // A task is never lost and its result is never delivered twice, whichever process is killed: it ends with its output, or
-// with the reason why there is none. It may run more than once, if a worker dies in the middle of it.
+// with the reason why it has none. It may run more than once, if a worker dies in the middle of it.
 //
 // Each handle owns one entry of the task table and gives it back when it is destroyed. No handle may outlive its client.
 // Threads: a handle belongs to one thread at a time.
@@ -44,7 +44,7 @@ struct EntryHandle {
   std::uint64_t begun = 0;  // the time of submit(), or of draft()
 };
 
-/// How a task ended: with output, or with the reason why there is none.
+/// Tells how a task ended: with output, or with the reason why it has none.
 class Result {
  public:
   Result() noexcept = default;
@@ -92,7 +92,7 @@ class Future {
  public:
   Future() noexcept = default;
   /// A future without a task.
-  /// @param error  why there is none
+  /// @param error  why no task was submitted
   explicit Future(SubmitError error) noexcept : submit_error_(error) {}
   ~Future() { cancel(); }
   Future(Future&& other) noexcept = default;
@@ -166,7 +166,7 @@ class Draft {
  public:
   Draft() noexcept = default;
   /// A draft without a place.
-  /// @param error  why there is none
+  /// @param error  why no place was given
   explicit Draft(SubmitError error) noexcept : submit_error_(error) {}
   ~Draft();
   Draft(Draft&& other) noexcept = default;

@@ -49,7 +49,7 @@ class Connection {
   Outcome run(const std::string& unique, const std::string& workload, const std::function<bool()>& unwanted);
   // After kAnswered.
   [[nodiscard]] std::string& answer() { return answer_; }
-  // Whether the server had the task before it was lost.
+  // Returns whether the server had the task before it was lost.
   [[nodiscard]] bool accepted() const { return accepted_; }
   // The next run is at the next server.
   void next_server();
@@ -65,7 +65,7 @@ class Connection {
   const Nanoseconds host_check_;
   std::size_t server_;
   gearman_client_st* client_ = nullptr;
-  // Of the task that runs; by libgearman's calls within run().
+  // Belongs to the task that runs; written by libgearman's calls within run().
   std::string answer_;
   Outcome outcome_ = Outcome::kNone;
   bool accepted_ = false;

@@ -41,7 +41,7 @@ class GearmanFuture {
  public:
   GearmanFuture() noexcept = default;
   /// A future without a task.
-  /// @param error  why there is none
+  /// @param error  why no task was submitted
   explicit GearmanFuture(SubmitError error) noexcept : submit_error_(error) {}
   /// For the pool itself.
   /// @param task  the task
@@ -121,7 +121,7 @@ class GearmanPool {
   /// @param input  text or bytes; copied
   /// Returns: the task. Errors: a future that is not valid(); its submit_error() says why.
   [[nodiscard]] process::GearmanFuture submit(process::Input input) { return submit(input, defaults_); }
-  /// The same with options of its own.
+  /// The same with options for this task.
   /// @param input    text or bytes; copied
   /// @param options  of this task; only `run_timeout` and `submit_timeout` count
   /// Returns: the task. Errors: as above.
@@ -130,7 +130,7 @@ class GearmanPool {
   /// @param input  text or bytes; copied
   /// Returns: the result; kNoWorker if the task was not accepted.
   [[nodiscard]] process::Result call(process::Input input) { return call(input, defaults_); }
-  /// The same with options of its own.
+  /// The same with options for this task.
   /// @param input    text or bytes; copied
   /// @param options  of this task; only `run_timeout` and `submit_timeout` count
   /// Returns: the result; kNoWorker if the task was not accepted.

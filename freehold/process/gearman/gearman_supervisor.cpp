@@ -103,7 +103,7 @@ ProcessPoolOptions pool_options(ProcessPoolOptions options) {
 
 }  // namespace
 
-// A slot is a thread that takes one job at a time by a connection of its own to each server.
+// A slot is a thread that takes one job at a time, by its own connection to each server.
 struct GearmanSupervisor::Slots {
   Slots(const GearmanSupervisorOptions& options, std::vector<Server> servers)
       : options_(options),

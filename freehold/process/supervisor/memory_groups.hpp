@@ -26,7 +26,7 @@ class MemoryGroups {
   [[nodiscard]] const std::string& error() const noexcept { return error_; }
   // Moves a process that was just started. Returns false and errno.
   [[nodiscard]] bool move_in(unsigned worker, int pid) const noexcept;
-  // Whether the kernel has killed in this group since the last question.
+  // Returns whether the kernel has killed in this group since the last question.
   [[nodiscard]] bool has_killed(unsigned worker) noexcept;
 
  private:

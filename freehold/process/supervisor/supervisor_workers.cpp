@@ -210,7 +210,7 @@ void Supervisor::note_start_failure(const std::string& why, bool transient) {
   if (!before && options_.log) report({.kind = PoolEvent::Kind::kBroken, .text = broken(), .last_lines = {}});
 }
 
-// Whether the next worker may come up, although the last ones did not.
+// Returns whether the next worker may come up, although the last ones did not.
 bool Supervisor::may_still_start(std::uint64_t time) const noexcept {
   if (start_failures_ < kStartFailures) return true;
   return (was_up_.load(std::memory_order_relaxed) || failure_is_transient_) && time - failing_since_ < kStartTimeout;
@@ -263,7 +263,7 @@ void Supervisor::reap(unsigned slot) noexcept {
   note_end(worker, ended);
 }
 
-// Whether the worker's process has ended, and its status. Kills its children.
+// Returns whether the worker's process has ended, and its status. Kills its children.
 bool Supervisor::has_ended(unsigned slot, EndedWorker& ended) noexcept {
   const Slot& worker = slots_[slot];
   siginfo_t info{};

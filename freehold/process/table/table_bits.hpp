@@ -66,7 +66,7 @@ class TableBits {
   [[nodiscard]] bool has(std::uint32_t i, unsigned set = 0) const noexcept {
     return (word(i, set).load(std::memory_order_relaxed) & base::bit(i % 64)) != 0;
   }
-  // Whether any set has a bit.
+  // Returns whether any set has a bit.
   [[nodiscard]] bool any(std::memory_order order) const noexcept {
     for (std::uint32_t w = 0; w < count_; ++w)
       for (const Word& bits : lines_[w].bits)
@@ -106,7 +106,7 @@ class TableBits {
     }
   }
 
-  // Whether there are bits beyond the size, which are damage.
+  // Returns whether there are bits beyond the size, which are damage.
   [[nodiscard]] bool has_damage() const noexcept {
     if (size_ % 64 == 0) return false;
     for (const Word& bits : lines_[size_ / 64].bits)

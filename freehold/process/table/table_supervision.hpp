@@ -6,7 +6,7 @@
 //   while (const auto late = supervision.find_overdue(now, since)) kill(late->word.worker());
 //
 // Invariant: whatever step a process died at, after recover_*() of it every task of a live client is ready, delayed, running
-// on another worker or over, every bit is set, and nobody sleeps who should not.
+// on another worker or over, every bit is set, and every process that sleeps may sleep.
 //
 // Pre of everything: at most one supervisor at a time; recover_*(x) only when x is dead, as waitpid or a closed socket
 // tells.
@@ -90,7 +90,7 @@ class TableSupervision {
 
   // Marks a running task that is beyond its time limit, and returns it: its worker cannot finish it any more and has to be
   // killed. `since(claim, started, limit)` returns since when it runs, 0 if it does not count yet; `started` is the worker's
-  // own note, 0 if there is none.
+  // own note, 0: no note.
   template <class Since>
   [[nodiscard]] std::optional<Claim> find_overdue(std::uint64_t now, Since since) noexcept {
     for (std::uint32_t i = 0; i < table_.entries_.size(); ++i) {
@@ -140,9 +140,9 @@ class TableSupervision {
 
   // ---- damage
 
-  // The part of the table that holds an impossible value, because a component wrote there; null if there is none. `known` is
-  // the supervisor's own knowledge: closed(), epoch(), is_live(worker), is_connected(client), lasts(entry, word) (it was the
-  // same at an earlier check), has_another(worker) (it was asked about this worker before).
+  // Returns the part of the table that holds an impossible value, because a component wrote there; null: no damage. `known`
+  // is the supervisor's own knowledge: closed(), epoch(), is_live(worker), is_connected(client), lasts(entry, word) (it was
+  // the same at an earlier check), has_another(worker) (it was asked about this worker before).
   template <class Known>
   [[nodiscard]] const char* find_damage(Known& known) const noexcept {
     if (*header() != Header::of(table_.shape())) return "its header";
@@ -187,7 +187,7 @@ class TableSupervision {
   template <class Open>
   [[nodiscard]] bool prepare_idle(Open open) noexcept {
     const typename Call::On former = table_.call_.exchange(Call::On::kEveryTask);
-    // A task whose bit was cleared meanwhile shows in its word: the recheck is an acquire load, too.
+    // A task whose bit was cleared since shows in its word: the recheck is an acquire load, too.
     bool none = !table_.ready_.any(Orders::kRecheck);
     for (std::uint32_t i = 0; none && i < table_.entries_.size(); ++i) {
       const TaskWord word = table_.entries_.read(i);

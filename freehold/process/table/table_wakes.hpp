@@ -59,7 +59,7 @@ class SupervisorCall {
   [[nodiscard]] On exchange(On which) noexcept {
     return static_cast<On>(on_->exchange(static_cast<std::uint32_t>(which), Orders::kSetSleeping));
   }
-  // Whether the caller, which has just set the bit of such a task, has to notify the supervisor.
+  // Returns whether the caller, which has just set the bit of such a task, has to notify the supervisor.
   [[nodiscard]] bool take(On least) noexcept {
     return on_->load(Orders::kReadSleepers) >= static_cast<std::uint32_t>(least) &&
            on_->exchange(0, std::memory_order_relaxed) != 0;  // relaxed: a token

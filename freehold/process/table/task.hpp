@@ -87,7 +87,7 @@ inline constexpr unsigned kPriorities = 3;
 /// How many of a component's codes a retry policy can name.
 inline constexpr unsigned kMaxRetryCodes = 4;
 
-/// Whether a task that its component rejects, by returning a number, runs again.
+/// Decides whether a task that its component rejects, by returning a number, runs again.
 struct RetryOptions {
   std::array<int, kMaxRetryCodes> codes{};  ///< retry for these numbers only; all 0: for every number
   unsigned max_attempts = 0;                ///< runs in all, including those whose worker died; 0: no retry
@@ -103,8 +103,8 @@ struct TaskOptions {
   unsigned max_attempts = 0;              ///< runs in all, if workers die; 0: the pool's number
   Priority priority = Priority::kNormal;  ///< of equal tasks the older one starts first
   RetryOptions retry{};                   ///< for tasks that the component rejects
-  /// How long submit() waits while the table is full; 0: not at all. Meanwhile, results that nobody has got yet are moved
-  /// out of the table, so a program may keep any number of futures.
+  /// How long submit() waits while the table is full; 0: not at all. While it waits, results that no thread has got yet are
+  /// moved out of the table, so a program may keep any number of futures.
   Nanoseconds submit_timeout = kNoLimit;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The figures of one client's tasks, and the histogram of their latencies: 16 steps for each power of two, exact to 6 %.
 //
-// Any thread. Cost: one atomic addition on a counter of its own for each call. relaxed, all: statistics.
+// Any thread. Cost: one atomic addition for each call, on a counter of that kind alone. relaxed, all: statistics.
 #pragma once
 #include <array>
 #include <atomic>

@@ -58,7 +58,7 @@ class TaskEntries {
     std::uint64_t seen = TaskWord::filling(ticket.generation, client).bits();
     return change(ticket.entry, seen, TaskWord(seen).with(TaskState::kReady), Orders::kRelease);
   }
-  // Where the client's task stands; none once it is over and was taken.
+  // Returns the state of the client's task; none once it is over and was taken.
   [[nodiscard]] std::optional<TaskWord> look(Ticket ticket) const noexcept {
     const TaskWord word = read(ticket.entry);
     if (word.generation() != ticket.generation || word.state() == TaskState::kFree) return std::nullopt;
@@ -107,7 +107,7 @@ class TaskEntries {
     std::uint64_t seen = word(i).bits();
     while (TaskWord(seen).state() == TaskState::kReady) {
       const TaskWord taken = TaskWord(seen).with(TaskState::kRunning).with_worker(worker);
-      // Again if the client has asked to be woken meanwhile.
+      // The claim is tried again if the client has asked to be woken since.
       if (change(i, seen, taken, Orders::kAcquire)) return Claim{i, taken};
     }
     return std::nullopt;
@@ -139,7 +139,7 @@ class TaskEntries {
   }
   // The delayed task is ready. Returns false if it is not delayed any more.
   [[nodiscard]] bool end_delay(std::uint32_t i, TaskWord word) noexcept {
-    // Again if the client has asked to be woken meanwhile.
+    // It is tried again if the client has asked to be woken since.
     for (std::uint64_t seen = word.bits(); TaskWord(seen).same_attempt(word);)
       if (change(i, seen, TaskWord(seen).with(TaskState::kReady), Orders::kRelease)) return true;
     return false;

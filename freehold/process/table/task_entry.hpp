@@ -15,7 +15,7 @@
 
 namespace freehold::process {
 
-// Whether a task that its component rejects runs again; RetryOptions as the table has it.
+// Decides whether a task that its component rejects runs again: RetryOptions as the table has it.
 struct RetryPolicy {
   std::array<std::int32_t, kMaxRetryCodes> codes{};  // for these of the component's codes; all 0: for each
   std::uint32_t attempts = 0;                        // in all, including those whose worker died; 0: no retry
@@ -70,7 +70,7 @@ struct alignas(base::kCacheLine) TaskEntry {
   }
   // Notes when the run began, in nanoseconds of the supervisor's clock.
   void began(std::uint64_t now) noexcept { started.store(now, std::memory_order_relaxed); }
-  // Whether the task runs again after this attempt, which its component has rejected with this code.
+  // Returns whether the task runs again after this attempt, which its component has rejected with this code.
   [[nodiscard]] bool wants_retry(unsigned attempt, std::int32_t code) const noexcept {
     if (attempt + 1 >= parameters().retry_attempts()) return false;
     bool each = true;
@@ -98,7 +98,7 @@ struct alignas(base::kCacheLine) TaskEntry {
     const unsigned own = parameters().attempts();
     return own != 0 ? std::min(own, TaskWord::kMaxAttempts) : of_pool;
   }
-  // Whether the task has to be over.
+  // Returns whether the task has to be over.
   [[nodiscard]] bool expired(std::uint64_t now) const noexcept {
     const std::uint64_t time = expires.load(std::memory_order_relaxed);
     return time != 0 && now > time;

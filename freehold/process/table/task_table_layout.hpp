@@ -50,7 +50,7 @@ struct TaskTableLayout {
   // supervisor does it later: a stream of tasks is faster with pages that exist.
   static constexpr std::uint64_t kPromptBytes = std::uint64_t{32} << 20;
 
-  // Nobody writes it after TaskTable::create().
+  // Is written by TaskTable::create() only.
   struct alignas(base::kCacheLine) Header {
     static Header of(const TableShape& shape) noexcept { return {.shape = shape, .bytes = TaskTableLayout::bytes(shape)}; }
     friend bool operator==(const Header&, const Header&) noexcept = default;
@@ -137,7 +137,7 @@ struct TaskTableLayout {
       guard(input(i) + area_bytes - kPage, kPage);
     }
   }
-  // Whether entries are so large that their pages are given back while they are free.
+  // Returns whether entries are so large that their pages are given back while they are free.
   [[nodiscard]] bool has_large_areas() const noexcept { return area_bytes > 2 * kKeptBytes; }
   // Each calls `purge(offset, bytes)`, from the table's beginning, for the pages that the entry may have used and need not
   // keep. Pre: the caller has acquired it.

@@ -26,7 +26,7 @@ struct Ticket {
 }
 
 enum class TaskState : std::uint8_t {
-  kFree,     // belongs to nobody
+  kFree,     // no client has it
   kFilling,  // the client writes the input
   kReady,    // the task waits for a worker
   kRunning,  // the worker reads the input and writes the output
@@ -69,13 +69,13 @@ class TaskWord {
   [[nodiscard]] constexpr TaskWord with_abandoned() const noexcept { return TaskWord(bits_ | kAbandoned); }
   [[nodiscard]] constexpr TaskWord with_overdue() const noexcept { return TaskWord(bits_ | kOverdue); }
   [[nodiscard]] constexpr TaskWord with_worker(unsigned worker) const noexcept { return with_field(12, 10, worker); }
-  // Of a task that is over, or made ready again.
+  // The word of a task that is over, or made ready again.
   [[nodiscard]] constexpr TaskWord without_flags() const noexcept { return TaskWord(bits_ & ~kFlags); }
   // Ready for another worker, after its own has died.
   [[nodiscard]] constexpr TaskWord next_attempt() const noexcept {
     return TaskWord(bits_ & ~kOverdue).with(TaskState::kReady).with_field(6, 6, attempt() + 1);
   }
-  // Of a free entry that the client takes.
+  // The word of a free entry that the client takes.
   [[nodiscard]] constexpr TaskWord taken_by(unsigned client) const noexcept {
     return TaskWord(std::uint64_t{generation() + 1u} << 32).with(TaskState::kFilling).with_field(22, 10, client);
   }
@@ -84,7 +84,7 @@ class TaskWord {
     return TaskWord(std::uint64_t{generation - 1} << 32).taken_by(client);
   }
   [[nodiscard]] constexpr TaskWord freed() const noexcept { return TaskWord(std::uint64_t{generation()} << 32); }
-  // Whether both are the same attempt of the same task in the same state, whatever the flags.
+  // Returns whether both are the same attempt of the same task in the same state, whatever the flags.
   [[nodiscard]] constexpr bool same_attempt(TaskWord other) const noexcept { return ((bits_ ^ other.bits_) & ~kFlags) == 0; }
   friend constexpr bool operator==(TaskWord, TaskWord) noexcept = default;
 

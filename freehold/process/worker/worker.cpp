@@ -24,7 +24,7 @@ namespace freehold::process {
 namespace {
 constexpr int kForkedChild = 127;  // as of a shell's child whose exec has failed
 
-// Where memory runs out, the system ends a worker, whose task fails, and not the program that has the pool.
+// When memory runs out, the system ends a worker, whose task fails, and not the program that has the pool.
 void prefer_to_be_killed() noexcept {
   const int file = ::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
   if (file < 0) return;
