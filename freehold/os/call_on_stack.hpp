@@ -4,7 +4,7 @@
 //
 // The system takes a thread to be on its signal stack by the stack pointer alone: the caller blocks the signals whose
 // handlers would begin at the top of the signal stack again, over the frames that wait there.
-// Threads: any, each on a stack of its own. Where the processor is not known, the call is made on the caller's stack.
+// Threads: any, each on a separate stack. Where the processor is not known, the call is made on the caller's stack.
 #pragma once
 
 namespace freehold::os {

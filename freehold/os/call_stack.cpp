@@ -50,7 +50,7 @@ void publish(const Unwinder& unwinder) noexcept {
   g_found.find_object.store(unwinder.find_object, std::memory_order_relaxed);
   g_found.walk.store(unwinder.walk, std::memory_order_release);
 }
-// Without `walk`: there is none, or nobody has looked yet.
+// Returns without `walk` if the process has no unwinder, or has not looked for one yet.
 [[nodiscard]] Unwinder unwinder_found() noexcept {
   const auto walk = g_found.walk.load(std::memory_order_acquire);
   return {.walk = walk,  // relaxed, the others: published by `walk`
@@ -85,7 +85,7 @@ class Inside {
   // False: the thread is inside already, or too many others are.
   explicit operator bool() const noexcept { return place_ != nullptr; }
 
-  // Threads that were inside have not come along, and new ones get their addresses. But for this one, which may be inside.
+  // Threads that were inside have not come along, and new ones get their addresses. This thread may be inside.
   static void after_fork_in_child() noexcept {
     const auto self = reinterpret_cast<std::uintptr_t>(__builtin_thread_pointer());
     for (Place& place : g_places)
@@ -104,7 +104,7 @@ class Inside {
 };
 constinit Inside::Place Inside::g_places[kPlaces];
 
-// Where the addresses go.
+// Collects the addresses.
 class Notes {
  public:
   Notes(void** addresses, unsigned depth, unsigned skip) noexcept : addresses_(addresses), depth_(depth), skip_(skip) {}
@@ -201,7 +201,7 @@ class Walk {
     return false;
   }
 
-  // Whether the walk goes on at a function behind such code, which is noted then.
+  // Returns whether the walk goes on at a function behind such code, which is noted then.
   [[nodiscard]] bool leave_runtime_code(int is_before) noexcept {
     if (unwinder_.function_at(reinterpret_cast<void*>(call_before(at_.code, is_before) + 1)) != nullptr) return false;
     if (!is_guess_) guessed_ = ReadableStack(at_.stack);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The calling thread's stack as addresses, for code inside malloc. The unwinder is the one that C++ exceptions use
 // (libgcc's, or LLVM's where the program has that), looked up once: the library itself needs libc alone. With GCC 12's on
-// glibc 2.35 or later unwinding takes no lock and allocates nothing, unless the program registers code of its own at run
-// time.
+// glibc 2.35 or later unwinding takes no lock and allocates nothing, unless the program registers code at run time.
 //
 // Where there is no such unwinder (a static C program, a system without libgcc_s.so.1) there are no stacks: every capture
 // returns 0. On x86-64 compilers write unwind information by default. Code without it, which is mostly made at run time,
@@ -14,7 +13,7 @@ namespace freehold::os {
 inline constexpr unsigned kMostFrames = 64;
 
 // Finds the unwinder, which may load a library and allocate: to be called at a time when the program may do both, such as a
-// constructor. Any thread, any number of times. False: there is none.
+// constructor. Any thread, any number of times. False: the process has no unwinder.
 bool prepare_call_stacks() noexcept;
 
 // Writes the addresses of the innermost calls to `addresses`, the caller's own first, without the innermost `skip`, at most

@@ -26,7 +26,7 @@ class Path {
   }
   Path& add(const char* s) noexcept { return add(s, std::strlen(s)); }
   void cut(std::size_t length) noexcept { text_[length_ = length] = '\0'; }
-  // Cuts the last component off; false if there is none below `root_length`.
+  // Cuts the last component off; false if no component is left below `root_length`.
   bool up(std::size_t root_length) noexcept {
     while (length_ > root_length && text_[length_ - 1] != '/') --length_;
     if (length_ <= root_length) return false;
@@ -63,7 +63,7 @@ inline bool number_in_file(Path& folder, const char* file, std::uint64_t& out, c
   return false;
 }
 
-// Whether the comma-separated list has the word.
+// Returns whether the comma-separated list has the word.
 inline bool is_in_list(const char* list, std::size_t length, const char* word) noexcept {
   const char* const end = list + length;
   const std::size_t word_length = std::strlen(word);

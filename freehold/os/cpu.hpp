@@ -12,15 +12,15 @@ struct CpuCount {
   const char* source = "affinity";
 };
 [[nodiscard]] CpuCount usable_cpus() noexcept;
-// The quota in CPUs, rounded up, from files below `cgroup_root` ("/sys/fs/cgroup") for the cgroup path of `self_cgroup`
-// ("/proc/self/cgroup"); 0 if there is none. Separate for tests.
+// Returns the quota in CPUs, rounded up, from files below `cgroup_root` ("/sys/fs/cgroup") for the cgroup path of
+// `self_cgroup` ("/proc/self/cgroup"); 0: no quota. Separate for tests.
 [[nodiscard]] unsigned cgroup_quota_cpus(const char* cgroup_root, const char* self_cgroup) noexcept;
 
 // One more than the highest number of a CPU that may ever run a thread, from the system's list ("0-3,8-11"); 0 if it cannot
 // be read. Not sysconf: without /sys that counts the affinity mask, and a thread's CPU may have a higher number.
 [[nodiscard]] unsigned possible_cpus(const char* list = "/sys/devices/system/cpu/possible") noexcept;
 
-// Whether 256-bit integer instructions may be used (the CPU has them and the system saves their registers).
+// Returns whether 256-bit integer instructions may be used (the CPU has them and the system saves their registers).
 [[nodiscard]] bool has_avx2() noexcept;
 
 }  // namespace freehold::os

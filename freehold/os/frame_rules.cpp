@@ -196,7 +196,7 @@ class RowProgram {
 
 constexpr std::uint8_t kSigned4 = 0x0B, kBySelf = 0x10, kByHeader = 0x30, kUnsigned4 = 0x03;  // DW_EH_PE_...
 
-// Where a CIE's instructions are, if it is of the usual kind.
+// Finds a CIE's instructions, if it is of the usual kind.
 [[nodiscard]] bool read_cie(Bytes cie, Reader& instructions) noexcept {
   Reader from(cie + 4, cie + 4 + load<std::uint32_t>(cie));
   if (from.take<std::uint32_t>() != 0 || from.take<std::uint8_t>() != 1) return false;  // of version 1
@@ -237,7 +237,7 @@ constexpr std::size_t kSets = 1024, kWays = 4;
 struct Set {
   Slot slots[kWays];
 };
-constinit Set g_sets[kSets];  // 96 KiB, which nobody touches before the first walk
+constinit Set g_sets[kSets];  // 96 KiB, untouched before the first walk
 
 [[nodiscard]] Set& set_of(std::uintptr_t code) noexcept { return g_sets[code * kGolden >> 54]; }
 static_assert(kSets == std::size_t{1} << (64 - 54));

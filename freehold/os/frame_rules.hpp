@@ -71,7 +71,7 @@ class FrameRules {
  private:
   // By the unwind information. Pre: look_up().
   [[nodiscard]] FrameRule read(std::uintptr_t code) const noexcept;
-  // Whether the table is that of the code's object.
+  // Returns whether the table is that of the code's object.
   [[nodiscard]] bool look_up(std::uintptr_t code) noexcept;
   // The FDE at a place in the table, if it is the code's; else null.
   [[nodiscard]] const unsigned char* fde_at(std::uint32_t place, std::uintptr_t code) const noexcept;

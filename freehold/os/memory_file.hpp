@@ -10,7 +10,7 @@ namespace freehold::os {
 // has a descriptor can truncate it and make another's access fail. `name` shows in /proc/PID/maps. Errors: -1.
 [[nodiscard]] int create_memory_file(const char* name, std::uint64_t bytes) noexcept;
 
-// Whether the descriptor is a memory file whose size is sealed, as create_memory_file() makes it.
+// Returns whether the descriptor is a memory file whose size is sealed, as create_memory_file() makes it.
 [[nodiscard]] bool is_sealed_memory_file(int fd) noexcept;
 
 // Gives whole pages within the range back to the system; they read as zero afterwards. Advice only.

@@ -81,7 +81,7 @@ using Lines = FileLines<640, 1024>;
     const std::size_t length = std::min(std::strlen(m.path), sizeof module.path - 1);
     std::memcpy(module.path, m.path, length);
     module.path[length] = '\0';
-    // Where the beginning is not mapped, the offset in the file is the best there is.
+    // If the beginning is not mapped, the offset in the file is the best one known.
     module.offset = beginning.offset == 0 ? wanted - load_bias(beginning.start) : wanted - m.start + m.offset;
     return true;
   }

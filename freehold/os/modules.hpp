@@ -26,7 +26,7 @@ struct Mapped {
 // there are, as far as there is room. The limits of find_module() hold.
 [[nodiscard]] std::size_t mapped_parts(std::span<const char* const> libraries, std::span<Mapped> found) noexcept;
 
-// Whether the C library holds this block of malloc's as the buffer of a standard stream, until the process ends.
+// Returns whether the C library holds this block of malloc's as the buffer of a standard stream, until the process ends.
 [[nodiscard]] bool is_standard_buffer(const void* block) noexcept;
 
 }  // namespace freehold::os

@@ -197,8 +197,9 @@ namespace {
 // True for a page of a locked mapping, and where the system does not know the call. Nothing is given back.
 bool refuses_cold(void* page) noexcept { return kernel::madvise(page, page_bytes(), MADV_COLD) != 0; }
 
-// Whether pages can be moved out at all. QEMU's user mode (seen with 7.2) moves them, but takes the range that they leave
-// for unmapped: some instructions fault there, and what is purged keeps its content. Tried with a page of our own, once.
+// Returns whether pages can be moved out at all. QEMU's user mode (seen with 7.2) moves them, but takes the range that they
+// leave for unmapped: some instructions fault there, and what is purged keeps its content. Tried with a page of our own,
+// once.
 bool can_move_out() noexcept {
   enum : int { kUnknown, kNo, kYes };
   static constinit std::atomic<int> g_can{kUnknown};  // relaxed: every thread finds the same

@@ -30,9 +30,9 @@ concept PageSource = requires(P& p, void* address, std::size_t bytes, unsigned a
 };
 
 struct Pages {
-  // Where `bytes` of address space may be used by map_at(), a multiple of `alignment`: far from where the system puts
-  // mappings of its own, another place for each attempt, at random where the system randomises. Nothing is reserved. Null:
-  // no more places.
+  // Returns a place where `bytes` of address space may be used by map_at(), a multiple of `alignment`: far from where the
+  // system puts its mappings, another place for each attempt, at random where the system randomises. Nothing is reserved.
+  // Null: no more places.
   static void* place(unsigned attempt, std::size_t bytes, std::size_t alignment) noexcept;
   // A committed mapping at exactly `address`; false if something is there already, which is never replaced (errno is
   // EEXIST), or the system refuses.
@@ -40,7 +40,7 @@ struct Pages {
   // A mapping without access at exactly `address`, which costs no memory; false if something is there already, or the system
   // refuses.
   static bool guard_at(void* address, std::size_t bytes) noexcept;
-  // A committed mapping anywhere; null if there is none.
+  // A committed mapping anywhere; null: no memory.
   static void* map(std::size_t bytes) noexcept;
   // The same, empty in a child of fork (MADV_WIPEONFORK, Linux 4.14); null where the system cannot do that.
   static void* map_for_one_process(std::size_t bytes) noexcept;
@@ -68,13 +68,14 @@ struct Pages {
   static void populate_to_read(const void* address, std::size_t bytes) noexcept;
   // Names a range in /proc/PID/maps and smaps, if the kernel can; not in a process that is_confined().
   static void name(void* address, std::size_t bytes, const char* name) noexcept;
-  // Whether the page at `address`, the start of a page, is locked (mlockall with MCL_FUTURE). If not, its content is lost.
+  // Returns whether the page at `address`, the start of a page, is locked (mlockall with MCL_FUTURE). If not, its content is
+  // lost.
   static bool is_locked(void* address) noexcept;
   // The smaller of RLIMIT_AS and RLIMIT_DATA in bytes; SIZE_MAX when neither limits.
   static std::size_t address_limit() noexcept;
 
   // For pools, which reserve the address space that they may grow into. `bytes`, aligned to `alignment`, without access;
-  // null if there is none.
+  // null: no address space.
   static void* reserve(std::size_t bytes, std::size_t alignment) noexcept;
   // Makes reserved memory readable and writable; strict overcommit accounts it now.
   static bool commit(void* address, std::size_t bytes) noexcept;

@@ -8,7 +8,7 @@
 
 namespace freehold::os {
 
-// A descriptor of a process, closed on exec. Errors: -1 and errno; ESRCH if there is none.
+// Opens a descriptor of a process, closed on exec. Errors: -1 and errno; ESRCH: no such process.
 // Pre: the process was not reaped, or its number may by now be another's.
 [[nodiscard]] inline int open_process(pid_t process) noexcept {
   return static_cast<int>(system_call(SYS_pidfd_open, process, 0));

@@ -15,7 +15,7 @@
 
 namespace freehold::os {
 
-// Copies `bytes` bytes at `address` of the process. They may change meanwhile: integers at multiples of their size are
+// Copies `bytes` bytes at `address` of the process. They may change during the call: integers at multiples of their size are
 // copied whole, but what belongs together may not fit together. Errors: false and errno, `to` is then partly written; EPERM
 // if the process may not be looked at (another user's, or kernel.yama.ptrace_scope), ESRCH if it has ended.
 [[nodiscard]] inline bool read_process_memory(pid_t process, std::uint64_t address, void* to, std::size_t bytes) noexcept {

@@ -59,7 +59,7 @@ void for_each_compiled(Visit visit) noexcept {
   return !option.environment_only && std::strlen(option.name) == length && std::memcmp(option.name, name, length) == 0;
 }
 
-// Where a value was found: what to call it in a complaint, and its text (null: nowhere).
+// Describes where a value was found: its name in complaints, and its text (null: nowhere).
 struct Found {
   const char* name;
   const char* text;

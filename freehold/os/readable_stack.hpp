@@ -16,7 +16,7 @@ namespace freehold::os {
   return *reinterpret_cast<const Word*>(address);
 }
 
-// Whether the word can be read.
+// Returns whether the word can be read.
 [[nodiscard]] bool is_readable(std::uintptr_t address) noexcept;
 
 class ReadableStack {
@@ -25,8 +25,8 @@ class ReadableStack {
 
   // From a stack pointer up.
   explicit ReadableStack(std::uintptr_t stack) noexcept;
-  // Whether a frame with this stack pointer can be one whose caller's is `to`, so that the words between can be read. Pre:
-  // the stack pointer that this began with, or a `to` for which the answer was yes.
+  // Returns whether a frame with this stack pointer can be one whose caller's is `to`, so that the words between can be
+  // read. Pre: the stack pointer that this began with, or a `to` for which the answer was yes.
   [[nodiscard]] bool has_frame(std::uintptr_t stack, std::uintptr_t to) noexcept;
 
  private:

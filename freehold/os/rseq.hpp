@@ -35,7 +35,7 @@ static_assert(sizeof(CpuStack) == 2 * sizeof(void*) && offsetof(CpuStack, limit)
 
 inline constexpr unsigned kCpuShift = 16;  // 64 KiB for the stacks of one CPU
 
-// Whether glibc has registered this thread and the machine is one we have sequences for.
+// Returns whether glibc has registered this thread and the machine is one we have sequences for.
 [[nodiscard]] bool rseq_available() noexcept;
 // The CPU this thread runs on, for hints. Pre: rseq_available().
 [[nodiscard]] unsigned rseq_cpu() noexcept;

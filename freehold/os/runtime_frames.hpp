@@ -18,7 +18,7 @@ struct dl_find_object;  // libc's
 
 namespace freehold::os {
 
-// Where a frame stands: its code, and the registers that a function keeps for its caller.
+// A frame's state: where its code is, and the registers that a function keeps for its caller.
 struct FrameState {
   std::uintptr_t code, stack, frame, rbx, r12, r13, r14, r15;
 
@@ -37,7 +37,7 @@ struct Unwinder {
 
 class RuntimeFrames {
  public:
-  // Whether stacks can go on here: the machine is one of these, and the kernel tells which memory can be read.
+  // Returns whether stacks can go on here: the machine is one of these, and the kernel tells which memory can be read.
   [[nodiscard]] static bool are_supported() noexcept;
 
   // The state of the function that this stands in.

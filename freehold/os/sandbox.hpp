@@ -14,12 +14,13 @@
 
 namespace freehold::os {
 
-// Whether the process has announced a filter of system calls, which may end it for a call that is not in its list. From then
-// on malloc and free use mmap, munmap, mremap, madvise and futex, and do without what only others give. Relaxed: a mode.
+// Is true once the process has announced a filter of system calls, which may end it for a call that is not in its list. From
+// then on malloc and free use mmap, munmap, mremap, madvise and futex, and do without what other calls give. Relaxed: a
+// mode.
 inline constinit std::atomic<bool> g_confined{false};
 [[nodiscard]] inline bool is_confined() noexcept { return g_confined.load(std::memory_order_relaxed); }
 
-// Whether a prctl of this operation, or a call of this number and first argument, begins a filter of system calls.
+// Returns whether a prctl of this operation, or a call of this number and first argument, begins a filter of system calls.
 [[nodiscard]] bool announces_filter(long operation) noexcept;
 [[nodiscard]] bool announces_filter(long number, long first) noexcept;
 

@@ -20,16 +20,17 @@ inline constexpr bool kThreadsTakeMalloc = false;
 // Cost: a system call.
 [[nodiscard]] unsigned thread_count() noexcept;
 
-// Whether a thread of this process has ended. False also if the system does not tell. A number may have been given to a new
-// thread of the process meanwhile; then that one is meant.
+// Returns whether a thread of this process has ended. False also if the system does not tell. If the number was given to a
+// new thread of the process, it means that one.
 [[nodiscard]] bool thread_has_ended(pid_t process, pid_t thread) noexcept;
 
 // A number that changes whenever the thread of this process has run, while it sleeps; 0: it runs, or the system does not
 // tell. Cost: three system calls.
 [[nodiscard]] std::uint64_t stamp_of_sleeping_thread(pid_t thread) noexcept;
 
-// Whether a system call waits until a lock is free, by its number and arguments: for a change of a word that says "held, and
-// awaited", 2 in the C library's locks, in Rust's and in Go's. A wait for a condition or for work expects another value.
+// Returns whether a system call waits until a lock is free, by its number and arguments: for a change of a word that says
+// "held, and awaited", 2 in the C library's locks, in Rust's and in Go's. A wait for a condition or for work expects another
+// value.
 [[nodiscard]] bool waits_for_lock(long call, unsigned long operation, unsigned long expected) noexcept;
 
 }  // namespace freehold::os
