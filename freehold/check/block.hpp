@@ -106,7 +106,7 @@ class Header {
  public:
   static constexpr std::uint32_t bytes() noexcept { return sizeof(Header); }
 
-  // Of a raw block that the program does not have.
+  // Makes the header of a raw block that the program does not have.
   void make_spare(const Secret& secret) noexcept {
     size_.store(0, std::memory_order_relaxed);
     place_.store(0, std::memory_order_relaxed);
@@ -139,7 +139,7 @@ class Header {
     last_.store(freed_at, std::memory_order_relaxed);
   }
 
-  // Whether this is memory that no header was made in, and reads as zero.
+  // Returns whether this is memory that no header was made in, and reads as zero.
   [[nodiscard]] bool is_blank() const noexcept { return mark_.load(std::memory_order_relaxed) == 0; }
   [[nodiscard]] State state(const Secret& secret) const noexcept {
     const std::uint64_t mark = mark_.load(std::memory_order_relaxed);
@@ -162,7 +162,7 @@ class Header {
             static_cast<Family>(size >> kFamilyShift & 7), static_cast<std::uint8_t>(size >> kShardShift & 15)};
   }
   [[nodiscard]] std::uint64_t mark() const noexcept { return mark_.load(std::memory_order_relaxed); }
-  // Of a live block: whether the header's last bytes, which lie before it, are as they were.
+  // Returns whether a live block's last header bytes, which lie before it, are as they were.
   [[nodiscard]] bool has_canary(const Secret& secret) const noexcept {
     return last_.load(std::memory_order_relaxed) == secret.canary;
   }

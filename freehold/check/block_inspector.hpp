@@ -37,7 +37,7 @@ class BlockInspector {
     [[nodiscard]] char* start() const noexcept { return static_cast<char*>(raw.start); }
     [[nodiscard]] char* block() const noexcept { return start() + contents.offset; }
     [[nodiscard]] char* end() const noexcept { return block() + contents.bytes; }
-    // Where the canary behind the block ends.
+    // Returns where the canary behind the block ends.
     [[nodiscard]] char* guarded() const noexcept { return std::min(end() + kMostCanary, start() + raw.bytes); }
   };
 
@@ -52,7 +52,7 @@ class BlockInspector {
   [[nodiscard]] static BlockHeader& header(void* raw) noexcept { return *static_cast<BlockHeader*>(raw); }
   // Blocks of large raw ones begin on a page of their own.
   [[nodiscard]] bool is_large(const void* raw) noexcept { return source_->class_at(raw) == 0; }
-  // Where the canary between header and block begins.
+  // Returns where the canary between header and block begins.
   [[nodiscard]] static char* gap_of(char* raw, char* block) noexcept {
     char* const gap = raw + BlockHeader::bytes();
     return block - gap > static_cast<std::ptrdiff_t>(kMostCanary) ? block - kMostCanary : gap;
@@ -72,7 +72,7 @@ class BlockInspector {
            (found.state == State::kFreed || (found.state == State::kLive && found.contents.bytes == 0));
   }
 
-  // Whether a block may be freed, or used; reports why not.
+  // Returns whether a block may be freed, or used; reports why not.
   [[nodiscard]] bool admit(const Found& found, const Claim& claim) noexcept {
     using base::HeapError;
     if (found.raw.start == nullptr) return refuse(HeapError::kForeignPointer, found);
@@ -101,7 +101,7 @@ class BlockInspector {
     report_misuse({error, found.pointer, found.block(), found.state, found.contents, claim, nullptr});
     return false;
   }
-  // Whether canaries, or the filling of a freed block, are as they were; reports what is not.
+  // Returns whether canaries, or the filling of a freed block, are as they were; reports what is not.
   [[nodiscard]] bool is_sound(const Found& found) noexcept {
     using base::HeapError;
     if (!found.raw.in_use) return true;

@@ -25,7 +25,8 @@ extern constinit std::atomic<unsigned> g_depth;  // 0: none are kept
 
 // Every number is less.
 inline constexpr std::size_t kMostStackNumbers = std::size_t{1} << 23;
-// Of a block from before stacks were kept: the dynamic linker's and the C++ runtime's, before the program began.
+// Stands for the stack of a block from before stacks were kept: the dynamic linker's and the C++ runtime's, before the
+// program began.
 inline constexpr std::uint32_t kBeforeStacks = kMostStackNumbers - 1;
 [[nodiscard]] bool keeps_call_stacks() noexcept;
 // Copies the addresses of a stack, the innermost call's first, at most `most`. Returns how many; 0: unknown.

@@ -15,7 +15,7 @@
 //     kPageBytes, seal(pages, bytes), unseal(pages, bytes): inaccessible and without content, and not any more
 //     find(address) -> Raw around it, for_each(f): f(Raw) for all in use
 //
-// Locks: one shard's at a time, a second one only where nobody holds it, all of them in order for a look at all blocks. The
+// Locks: one shard's at a time, a second one only if no thread holds it, all of them in order for a look at all blocks. The
 // caller keeps forks out. Errors: null where memory is exhausted, after the quarantine was emptied; base::fatal() for
 // misuse. Any thread. Cost: a lock, a hash or two, the bytes filled and compared.
 #pragma once
@@ -145,7 +145,7 @@ class CheckedBlocks {
     return true;
   }
 
-  // Looks at all blocks, reports those that are damaged. Returns how many. Other threads wait meanwhile.
+  // Looks at all blocks, reports those that are damaged. Returns how many. Other threads wait until it returns.
   std::size_t check_all() noexcept {
     std::size_t damaged = 0;
     with_all_locks(
@@ -173,7 +173,7 @@ class CheckedBlocks {
   }
   [[nodiscard]] const Settings& settings() const noexcept { return settings_; }
 
-  // In a fork's child, where nobody else is inside.
+  // Runs in a fork's child, where no other thread is inside.
   void after_fork_in_child() noexcept {
     for (unsigned i = 0; i < kShards; ++i) shards_[i].lock.reset();
   }
@@ -196,7 +196,7 @@ class CheckedBlocks {
     std::uint64_t random = 0;
     Quarantine quarantine;
     typename A::template atomic<std::size_t> held_bytes{0};  // in it; changed under the lock
-    // The raw block that the last call freed, of whose block the next one looks at the first bytes; null: there is none.
+    // The raw block that the last call freed, of whose block the next one looks at the first bytes; null: no such block.
     const void* freed = nullptr;
     const char* freed_block = nullptr;
     // The raw block that the last call gave the program, and that was not looked at since; plus 1 while it is. Set under
@@ -265,7 +265,7 @@ class CheckedBlocks {
     if (placed.raw != nullptr) placed.bytes = c != 0 ? Source::slot_bytes(c) : source_->large_bytes(placed.raw);
     return placed;
   }
-  // A block of no bytes, at the beginning of pages of its own, so that they can be sealed. None: no memory.
+  // A block of no bytes, at the beginning of separate pages, so that they can be sealed. None: no memory.
   [[nodiscard]] Placed place_empty(std::size_t alignment) noexcept {
     Placed placed;
     placed.offset = static_cast<std::uint32_t>(base::align_up(Source::kPageBytes, alignment));
@@ -332,7 +332,7 @@ class CheckedBlocks {
     while (!shard.quarantine.empty()) give_back(shard, take_oldest(shard));
     return had;
   }
-  // Of a shard that the caller has locked.
+  // The caller has locked the shard.
   void put_in_quarantine(Shard& shard, const Quarantine::Entry& entry) noexcept {
     shard.quarantine.push(entry);
     add_to_held(shard, entry.bytes);
@@ -395,7 +395,7 @@ class CheckedBlocks {
   // a report, the free of the block or a look at all reports it, so that it is reported once.
   void look_at_last(Shard& shard) noexcept {
     if (!settings_.abort) return;
-    // Where another thread has taken it out of the quarantine, it looks.
+    // If another thread has taken it out of the quarantine, that thread looks.
     if (const void* const freed = std::exchange(shard.freed, nullptr);
         freed != nullptr && !shard.quarantine.empty() && shard.quarantine.newest().raw == freed)
       if (std::memcmp(shard.freed_block, kFreedBytes.data(), kLookBytes) != 0) [[unlikely]]
@@ -413,14 +413,14 @@ class CheckedBlocks {
     }
     shard.last.store(0, std::memory_order_release);  // pairs with the acquire in forget()
   }
-  // Before a block changes its state: nobody looks at it any more. Waits for a look to end, and not for the lock that it is
-  // under: a thread that takes all locks may have it next, and wait for the caller's. Who looks waits for no lock.
+  // Ends the looks at a block before its state changes. Waits for a look to end, and not for the lock that it is under: a
+  // thread that takes all locks may have it next, and wait for the caller's. A thread that looks waits for no lock.
   void forget(void* raw, std::uint8_t number) noexcept {
     Shard& shard = shards_[number];
     auto seen = reinterpret_cast<std::uintptr_t>(raw);
     // Acquire: pairs with the release in look_at_last(), whose reads came before what we write. Mostly it is another's turn.
     if ((shard.last.load(std::memory_order_acquire) & ~kLooking) != seen) return;
-    // Relaxed: nobody has looked.
+    // Relaxed: no thread has looked.
     if (shard.last.compare_exchange_strong(seen, 0, std::memory_order_relaxed, std::memory_order_acquire)) return;
     const std::uintptr_t looking = reinterpret_cast<std::uintptr_t>(raw) | kLooking;
     sync::wait_until<A>([&] { return shard.last.load(std::memory_order_acquire) != looking; });

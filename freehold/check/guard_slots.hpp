@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Blocks with a page of their own between pages that nobody may access: a use behind the end, before the beginning or after
-// the free is a fault at once. The idea is GWP-ASan's: few blocks are chosen, at random, so that it can run in production.
+// Blocks on separate pages between pages that no thread may access: a use behind the end, before the beginning or after the
+// free is a fault at once. The idea is GWP-ASan's: few blocks are chosen, at random, so that it can run in production.
 //
 //   region:   | no access | slot 0 | no access | slot 1 | no access | … | slot n-1 | no access |     a page each
 //   state:    4 * stamp + phase; free -> allocating -> live -> freeing -> free. Stamps are of frees, in their order; a slot that
@@ -13,7 +13,7 @@
 // state. A thread that ends amid a step (in another process, after a fork) leaves its slot alone for ever.
 //
 // Any thread; find() also in a signal's handler: it reads a record that another thread may be changing, and looks whether
-// the state changed meanwhile. Cost: a system call for each allocation and free.
+// the state has changed since. Cost: a system call for each allocation and free.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -38,7 +38,7 @@ concept GuardPages = requires(P& p, void* address, std::size_t bytes) {
 struct Trace {
   static constexpr unsigned kDepth = 16;
 
-  std::uint32_t thread = 0;  // the system's id; 0: nobody
+  std::uint32_t thread = 0;  // the system's id; 0: none
   std::uint32_t depth = 0;
   void* addresses[kDepth];
 };
@@ -69,7 +69,8 @@ class GuardSlots {
   using State = typename A::template atomic<std::uint64_t>;
   using Word = typename A::template atomic<std::uintptr_t>;
 
-  // Of one slot. Written by the thread that is allocating or freeing it, read by any thread, which then looks at the state.
+  // The record of one slot. Written by the thread that is allocating or freeing it, read by any thread, which then looks at
+  // the state.
   struct Record {
     struct TraceWords {
       Word thread, depth, addresses[Trace::kDepth];
@@ -110,7 +111,7 @@ class GuardSlots {
     return (2 * std::size_t{count} + 1) * page_bytes;
   }
 
-  // Whether the address lies in the region, its inaccessible pages included. False before init().
+  // Returns whether the address lies in the region, its inaccessible pages included. False before init().
   [[nodiscard]] bool contains(const void* address) const noexcept {
     return reinterpret_cast<std::uintptr_t>(address) - base_ < bytes_;
   }
@@ -170,7 +171,7 @@ class GuardSlots {
     return {};
   }
 
-  // Whether a live block begins there. Pre: contains(block).
+  // Tells whether a live block begins there. Pre: contains(block).
   [[nodiscard]] Verdict verdict_on(const void* block) const noexcept {
     unsigned i = 0;
     if (!slot_of(block, i)) return {true, base::HeapError::kForeignPointer, block};
@@ -181,7 +182,7 @@ class GuardSlots {
     return {phase(state) != kLive, base::HeapError::kDoubleFree, block};
   }
 
-  // The bytes of a live block that begins there; 0: there is none. Pre: contains(block).
+  // Returns the bytes of a live block that begins there; 0: none begins there. Pre: contains(block).
   [[nodiscard]] std::size_t bytes_of(const void* block) const noexcept {
     unsigned i = 0;
     if (!slot_of(block, i) || phase(states_[i].load(Orders::kLook)) != kLive) return 0;
@@ -253,7 +254,7 @@ class GuardSlots {
   static constexpr unsigned kPhaseBits = 2;
   static constexpr std::uint64_t kFree = 0, kAllocating = 1, kLive = 2, kFreeing = 3, kPhaseMask = 3;
   static constexpr unsigned kNone = ~0U;
-  static constexpr unsigned kReads = 8;  // of a record that changes meanwhile
+  static constexpr unsigned kReads = 8;  // reads of a record that keeps changing, at most
 
   [[nodiscard]] static std::uint64_t phase(std::uint64_t state) noexcept { return state & kPhaseMask; }
   [[nodiscard]] static std::uint64_t with_phase(std::uint64_t state, std::uint64_t phase) noexcept {
@@ -284,7 +285,7 @@ class GuardSlots {
     return page % 2 == 1;
   }
 
-  // The slot that has been free longest, now the caller's; kNone: there is none, or others were always faster.
+  // Claims the slot that has been free longest for the caller; kNone: no slot is free, or others were always faster.
   [[nodiscard]] unsigned claim_oldest(std::uint64_t& former) noexcept {
     for (unsigned tries = 0; tries < kTries; ++tries) {
       unsigned oldest = kNone;

@@ -189,7 +189,7 @@ void report_fault(FaultReport& fault) noexcept {
   const os::NotCancelled not_cancelled;           // it would leave by the nap, or by what a handler of reports calls
   if (wait_for_report_stack()) {
     os::call_on_stack(g_report_stack + kReportStackBytes, make_report, &fault);
-    // After a report that ends the program, nobody else reports anything any more.
+    // After a report that ends the program, no thread reports anything any more.
     if (!fault.is_made || fault.goes_on) g_is_reporting.store(false, std::memory_order_release);
   }
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);

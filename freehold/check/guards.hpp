@@ -2,7 +2,7 @@
 // The process's guarded blocks: few allocations, chosen at random, get a page of their own (guard_slots.hpp), and a handler
 // of SIGSEGV and SIGBUS reports the access that the processor refuses there, with the stacks of allocation and free. Then
 // the process dies of the signal, as it would without; all other faults go to the handler that was there before. A program
-// that installs a handler of its own later takes the faults; if it calls ours as its former one, both work.
+// that installs its handler later takes the faults; if it calls ours as its former one, both work.
 //
 // The allocator asks is_guard_due() where it is slow anyway, and passes frees of is_guarded() blocks on.
 // Threads: any. Cost when a block is chosen: two system calls and two stacks in its life, some microseconds.
@@ -46,7 +46,7 @@ void forget_reports() noexcept;
   return guards::g_rate.load(std::memory_order_relaxed) != 0;  // relaxed: a mode
 }
 
-// Whether every allocation is chosen.
+// Returns whether every allocation is chosen.
 [[nodiscard]] inline bool guards_are_on_always() noexcept {
   return guards::g_rate.load(std::memory_order_relaxed) == 1;  // relaxed: a mode
 }
@@ -57,12 +57,12 @@ void forget_reports() noexcept;
   return rate != 0 && guards::t_sampler.is_due(rate, calls);
 }
 
-// A block with a page of its own; null: it is larger, or all slots are in use. `request` and `stack`: for
+// Returns a block on a separate page; null: it is larger, or all slots are in use. `request` and `stack`: for
 // guarded_contents(). Pre: is_guard_due() said so.
 [[nodiscard, gnu::noinline]] void* allocate_guarded(std::size_t bytes, std::size_t alignment, const Request& request = {},
                                                     std::uint32_t stack = 0) noexcept;
 
-// Whether the address is one of a guarded block, or around one.
+// Returns whether the address is one of a guarded block, or around one.
 [[nodiscard]] inline bool is_guarded(const void* address) noexcept {
   // Pairs with the release in start_guards().
   return guards::g_rate.load(std::memory_order_acquire) != 0 && guards::g_slots.contains(address);

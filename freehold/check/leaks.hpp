@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A list of blocks that are still allocated, by the place that allocated them. Uses memory of its own, no malloc. One
-// thread.
+// A list of blocks that are still allocated, by the place that allocated them. Allocates nothing by malloc. One thread.
 #pragma once
 #include <cstddef>
 #include <cstdint>

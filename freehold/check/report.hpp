@@ -57,7 +57,7 @@ template <class... Parts>
   line.write();
 }
 
-// Writes one line for each address; one that says so if there is none. Where the command cannot be asked, or does not
+// Writes one line for each address; without addresses, one that says so. Where the command cannot be asked, or does not
 // answer, the lines have addresses.
 [[gnu::cold]] void detail_stack(void* const* addresses, unsigned count) noexcept;
 

@@ -52,7 +52,7 @@ class StackDepot {
     words_ = words;
     word_count_ = static_cast<std::uint32_t>(word_count);
   }
-  // The same with memory of its own. False: the system refused.
+  // The same, with memory from these pages. False: the system refused.
   template <os::PageSource Pages>
   [[nodiscard]] bool init(Pages& pages, std::size_t places, std::size_t word_count) noexcept {
     const std::size_t bytes = base::align_up(places * sizeof(Place) + word_count * sizeof(Word), os::kLargestPageBytes);
