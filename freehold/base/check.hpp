@@ -15,7 +15,7 @@ enum class HeapError : std::uint8_t {
   kInteriorPointer,  // ours, but not the start of a block
   kCorruption,       // metadata contradict themselves
   kObjectsLive,      // a pool ended before its objects
-  // Of checked mode, and the last three of sampled guards (freehold/check):
+  // Checked mode reports these, and sampled guards the last three (freehold/check):
   kOtherFamily,   // malloc'ed and deleted, new[] and delete ...
   kWrongSize,     // freed with a size or alignment that is not the block's
   kWriteBehind,   // bytes behind the block were written
@@ -40,7 +40,7 @@ using ReportDetails = void (*)(const void* context);
 // handler took the error.
 [[gnu::cold, gnu::noinline]] bool report(HeapError error, const void* address, ReportDetails details = nullptr,
                                          const void* context = nullptr) noexcept;
-// Whether fatal() returns after its report instead of calling abort(). Off at first.
+// Makes fatal() return after its report instead of calling abort(), or undoes that. Off at first.
 void set_fatal_returns(bool returns) noexcept;
 [[nodiscard]] bool fatal_returns() noexcept;
 // Replaces the handler, returns the former one; nullptr restores the default. For tests. It returns, or ends the process: if
@@ -69,7 +69,8 @@ template <class Error = std::bad_alloc>
 
 }  // namespace freehold::base
 
-// Whether this is a checked build: with our own assertions, and with bookkeeping that finds all misuse rather than some.
+// kChecked says whether this is a checked build: with our own assertions, and with bookkeeping that finds all misuse rather
+// than some.
 namespace freehold::base {
 #if defined(FREEHOLD_CHECKED)
 inline constexpr bool kChecked = true;

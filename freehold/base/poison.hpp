@@ -16,7 +16,7 @@
 
 namespace freehold::base {
 
-// Whether the program runs under valgrind (any of its tools). Cost: six instructions.
+// Returns whether the program runs under valgrind (any of its tools). Cost: six instructions.
 [[nodiscard]] bool under_memcheck() noexcept;
 // A block was allocated, was freed; memory that may not be touched; memory as any other. Nothing outside of valgrind.
 void memcheck_on_allocate(const void* start, std::size_t bytes) noexcept;
@@ -37,7 +37,7 @@ class PoisonOf {
   // `looked_at`: the pool itself looks at each slot (checked mode), so that its fast paths must be off as under memcheck.
   explicit PoisonOf(bool looked_at = false) noexcept : memcheck_(looked_at || under_memcheck()) {}
 
-  // Whether every allocation and free must be marked: then fast paths stay off.
+  // Returns whether every allocation and free must be marked: then fast paths stay off.
   [[nodiscard]] bool watched() const noexcept { return kAsan || memcheck_; }
 
   [[nodiscard]] bool memcheck() const noexcept { return memcheck_; }

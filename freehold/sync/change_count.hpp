@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Tells a reader that takes no lock whether what it has read was changed meanwhile (the counter of a seqlock).
+// Tells a reader that takes no lock whether what it has read was changed while it read (the counter of a seqlock).
 //
 //   begin(); ... change ...; end();                                    // writers, one at a time
 //   const auto seen = count.look(); ... read ...; count.is_still(seen) // readers: true, or read again
@@ -52,7 +52,7 @@ class ChangeCount {
   }
 
   [[nodiscard]] std::uint64_t look() const noexcept { return number_.load(Orders::kLook); }
-  // Whether nothing has changed since look(), and no change was under way then.
+  // Returns whether nothing has changed since look(), and no change was under way then.
   [[nodiscard]] bool is_still(std::uint64_t seen) const noexcept {
     A::fence(Orders::kLookAgain);
     return !is_amid(seen) && number_.load(std::memory_order_relaxed) == seen;  // relaxed: the fence orders it

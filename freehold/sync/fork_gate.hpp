@@ -114,7 +114,7 @@ class ForkGate {
   void reset(std::uint32_t forks) noexcept {
     forks_.store(forks, std::memory_order_relaxed);  // relaxed: there is no other thread
     for (SharedMark& shared : shared_) shared.mark.store(0, std::memory_order_relaxed);
-    if (how_.load(std::memory_order_relaxed) != kAlone) init();  // the child is a process of its own
+    if (how_.load(std::memory_order_relaxed) != kAlone) init();  // the child is a separate process
   }
 
   // Forks under way, in any thread. Relaxed: a glance, or ordered by DeferredList.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Lists of named things (private heaps, pools) for readers outside the process: where the list begins, how a record is read,
-// and whether it was changed meanwhile. The process keeps the list anyway; publishing it costs a few stores when the first
-// thing comes.
+// and whether it was changed during the reading. The process keeps the list anyway; publishing it costs a few stores when
+// the first thing comes.
 //
 // A reader finds the directory by its mark in the writable data of the program or library, as that of the engine
-// (alloc/live_figures.hpp). Each shared object has lists of its own. Mark and version stay where they are for ever.
+// (alloc/live_figures.hpp). Each shared object has its lists. Mark and version stay where they are for ever.
 //
 //   Invariant: what the directory says of the layout never changes once the mark is there.
 //

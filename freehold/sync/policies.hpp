@@ -4,7 +4,7 @@
 // UnsharedAtomics: for one thread at a time.
 //
 // Contention: how often threads got in each other's way, compare-exchanges that had to be repeated, and waits for a lock, as
-// a share of the operations. IgnoreContention compiles to nothing; CountContention keeps one cell, on a line of its own, for
+// a share of the operations. IgnoreContention compiles to nothing; CountContention keeps one cell, on a separate line, for
 // each of kCells threads, so that counting does not cause contention itself.
 //
 //   Invariant: a cell is written by the threads whose number is congruent to it modulo kCells; a sum read while threads
