@@ -71,7 +71,7 @@ class ByteSampler {
       f(i);
     }
   }
-  // Whether pass() would find nothing; then it has passed over them.
+  // Returns whether pass() would find nothing; then it has passed over them.
   [[nodiscard]] bool passes_freely(std::uint64_t mean, std::uint64_t bytes, std::uint64_t count) noexcept {
     follow(mean);
     if (until_ <= bytes * count) return false;

@@ -37,7 +37,7 @@ constinit sync::Mutex<sync::NativeAtomics> g_start_lock;
   return true;
 }
 
-// For `freehold heap snapshot`. Written once, read by nobody in this process.
+// Serves `freehold heap snapshot`. Written once, never read in this process.
 [[gnu::used]] constinit LiveProfile g_live{};
 [[gnu::used]] constinit sync::LiveListDirectory g_directory{};
 

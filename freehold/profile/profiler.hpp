@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The process's sampled heap profile: which call stacks hold how many bytes, by estimates from few blocks
 // (byte_sampler.hpp), now and when it was most. The allocator asks where it is slow anyway, and gives a sampled block a
-// place of its own whose free comes by; docs/heap-profile.md says how. Off until start(). Any thread. Cost of a sampled
-// block: a call stack and a lock in its life, some microseconds.
+// separate place whose free comes by; docs/heap-profile.md says how. Off until start(). Any thread. Cost of a sampled block:
+// a call stack and a lock in its life, some microseconds.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -39,7 +39,7 @@ void stop() noexcept;
   return profiler::g_mean.load(
       std::memory_order_acquire);  // pairs with the releases in prepare() and start(): the table is there
 }
-// Whether there may be sampled blocks.
+// Returns whether there may be sampled blocks.
 [[nodiscard]] inline bool was_started() noexcept {
   return profiler::g_started.load(std::memory_order_acquire);  // as above
 }
@@ -80,7 +80,7 @@ struct Former {
 [[nodiscard]] Former take(const void* block) noexcept;
 void put_again(const Former& former) noexcept;
 
-// Writes the profile in the text form of docs/heap-profile.md; `pages` is for what it needs meanwhile. Allocates nothing by
+// Writes the profile in the text form of docs/heap-profile.md; it takes its memory from `pages`. Allocates nothing by
 // malloc. False: the system refused, errno says why.
 [[nodiscard]] bool write(os::Pages& pages, int fd) noexcept;
 

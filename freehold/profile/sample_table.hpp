@@ -13,9 +13,9 @@
 //   log do not change while peak_bytes does not.
 //
 // Changes are made under a lock: they are as rare as samples. find() takes none, since every free of a large block asks: it
-// looks for the caller's own block, whose sample nobody else changes meanwhile. Bounded: what finds no place is not sampled,
-// and counted. Any thread. Cost of a find() that finds nothing: one load where no sampled block has ever been near, else
-// some kNeighbours, at most kProbes.
+// looks for the caller's own block, whose sample no other thread changes. Bounded: what finds no place is not sampled, and
+// counted. Any thread. Cost of a find() that finds nothing: one load where no sampled block has ever been near, else some
+// kNeighbours, at most kProbes.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -156,7 +156,7 @@ class SampleTable {
     changes_.reset();
   }
 
-  // Where readers outside the process find all this. After init().
+  // Describes the table to readers outside the process. After init().
   void describe(LiveProfile& to) const noexcept {
     static_assert(sizeof(Sample) == sizeof(LiveSample));
     to.places = reinterpret_cast<std::uintptr_t>(places_);
@@ -169,8 +169,8 @@ class SampleTable {
  private:
   static constexpr std::uintptr_t kNeverUsed = 0, kRemoved = 1;
 
-  // Relaxed, all: places change under the lock, and who looks without it looks for a block of its own. Whatever gave it the
-  // block ordered what was written before; what lies on the way there was used then, and stays so.
+  // Relaxed, all: places change under the lock, and a thread without it looks for its own block only. The thread that gave
+  // it the block ordered what was written before; the places on the way there were used then, and stay so.
   template <class T>
   [[nodiscard]] static T get(const Word<T>& word) noexcept {
     return word.load(std::memory_order_relaxed);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The profile as text, one thing a line, for `freehold heap show` (docs/heap-profile.md describes it). Written from a thread
-// that may be inside malloc: a buffer on the stack, and pages of its own for a copy of the samples.
+// The profile as text, one thing a line, for `freehold heap show` (docs/heap-profile.md describes it). The thread that
+// writes it may be inside malloc, so the buffer is on the stack and the copy of the samples in fresh pages.
 #include <cerrno>
 #include <cstring>
 #include <ctime>
