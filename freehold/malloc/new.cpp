@@ -66,7 +66,7 @@ void* new_aligned(Family family, size_t bytes, std::align_val_t alignment, OnFai
   return new_slow(attempt, on_failure);
 }
 
-// Whether `current` is still ours; the compiler may not know that it looks at two names of one function.
+// Returns whether `current` is still ours; the compiler may not know that it looks at two names of one function.
 template <class F>
 bool is_ours(F* current, F* ours) noexcept {
   asm("" : "+r"(current));
@@ -109,7 +109,8 @@ FREEHOLD_REPLACEABLE __attribute__((alias("freehold_new_array_aligned"))) void* 
 
 namespace {
 
-// Whether a call of a throwing form would end in ours. Then its nothrow form need not throw and catch to return null.
+// Returns whether a call of a throwing form would end in ours. Then its nothrow form need not throw and catch to return
+// null.
 bool new_array_is_ours() noexcept { return is_ours<void*(size_t)>(::operator new[], freehold_new_array) && new_is_ours(); }
 bool new_array_aligned_is_ours() noexcept {
   return is_ours<void*(size_t, std::align_val_t)>(::operator new[], freehold_new_array_aligned) && new_aligned_is_ours();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// freehold::malloc in a program with a sanitizer that has a malloc of its own: one line and an end, where it would crash
-// before main(). In the static library alone; engine::start() calls it, and so does the sanitizer's runtime before it is
-// ready: hence no function that it intercepts.
+// Ends a program that combines freehold::malloc with a sanitizer's malloc by one line; else it would crash before main(). In
+// the static library alone; engine::start() calls it, and so does the sanitizer's runtime before it is ready: hence no
+// function that it intercepts.
 #include "freehold/os/last_words.hpp"
 
 extern "C" {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// OwnerPages: how every thread's pages of its own serve its small blocks. The design of the thread-local article.
+// OwnerPages: how every thread's own pages serve its small blocks. The design of the thread-local article.
 //
 // A thread becomes an owner with join() and stops with leave(). In between it allocates from its own pages without an atomic
 // read-modify-write. A page (4 KiB from an upstream) serves one size class. Its header, found by masking a slot's address,
@@ -17,7 +17,7 @@
 //
 // This file: the types, the data and the fast paths. owner_pages_slow.hpp: refill, remote frees, pages left behind.
 // owner_pages_descriptors.hpp: join, fork, statistics, checks.
-// Cost: allocate and free by the owner, a few loads and stores of its own lines; one push per kHandOver remote frees.
+// Cost: allocate and free by the owner, a few loads and stores of the owner's lines; one push per kHandOver remote frees.
 // Source: K. Knizhnik's thread_alloc, with per-page lists so that an empty page can go back, and headers by masking.
 #pragma once
 #include <array>
@@ -36,7 +36,7 @@
 
 namespace freehold::thread_alloc {
 
-// Where pages come from. allocate_page: kPageBytes bytes aligned to as much, or null; contents are arbitrary. Any thread.
+// A source of pages. allocate_page: kPageBytes bytes aligned to as much, or null; contents are arbitrary. Any thread.
 template <class U>
 concept PageUpstream = requires(U& upstream, void* page) {
   { upstream.allocate_page() } -> std::same_as<void*>;
@@ -44,11 +44,11 @@ concept PageUpstream = requires(U& upstream, void* page) {
 };
 
 struct OwnerPagesOrders {
-  // Of a page left behind, `used`. release: pairs with the acquire of the thread that counts it to zero; what each thread
-  // did in its slot happens before the page is reused. acquire: the other half.
+  // Counts down `used` of a page left behind. release: pairs with the acquire of the thread that counts it to zero; what
+  // each thread did in its slot happens before the page is reused. acquire: the other half.
   static constexpr std::memory_order kPageCountDown = std::memory_order_acq_rel;
-  // Of an owner that has left, `pages_`. release and acquire as above: the last look of others at its list, and what it
-  // counted itself, happens before the descriptor's next owner resets it.
+  // Counts down `pages_` of an owner that has left. release and acquire as above: the last look of others at its list, and
+  // what it counted itself, happens before the descriptor's next owner resets it.
   static constexpr std::memory_order kOwnerCountDown = std::memory_order_acq_rel;
 };
 
@@ -140,8 +140,8 @@ class OwnerPages {
     return Config::kSlotBytes[page_of(slot)->size_class.load()];
   }
 
-  // Drains what waits for `self`, hands its outboxes over, and returns every empty page of its own, spares included.
-  // Returns the pages returned. Threads: the owner.
+  // Drains what waits for `self`, hands its outboxes over, and returns every empty page of `self`, spares included. Returns
+  // the pages returned. Threads: the owner.
   std::size_t trim(Owner& self) noexcept;
 
   void stats(OwnerPagesStats& out) noexcept;
@@ -165,7 +165,7 @@ class OwnerPages {
   static constexpr std::size_t kGranule = 16;  // bytes: the least slot and every slot's alignment
   static constexpr unsigned kClasses = Config::kSlotBytes.size();
 
-  // A ring of pages through a member; the list's head is a Links of its own.
+  // A ring of pages through a member; the list's head is a Links, too.
   struct Links {
     Var<Links*> next, prev;
     void make_ring() noexcept {
@@ -263,8 +263,8 @@ class OwnerPages {
   static_assert(sizeof(Page) <= base::kCacheLine && alignof(Owner) == base::kCacheLine);
   static_assert(kHeaderBytes + (Config::kColours - 1) * base::kCacheLine + kMaxBytes <= Config::kPageBytes);
 
-  // Where a page's header lies in it: headers at the same offset of every page would share a few sets of each cache, and
-  // a free in random order would miss them all.
+  // A page's header has an offset that depends on the page: at the same offset of every page headers would share a few sets
+  // of each cache, and a free in random order would miss them all.
   static constexpr std::size_t colour(std::uintptr_t page) noexcept {
     return page / Config::kPageBytes % Config::kColours * base::kCacheLine;
   }

@@ -203,7 +203,7 @@ class OwnerPagesHeap {
     return pages_.allocate(*late_, bytes);
   }
 
-  // Whether the upstream looks at every block. Pre: it was called before.
+  // Returns whether the upstream looks at every block. Pre: it was called before.
   [[nodiscard]] static bool is_checked() noexcept {
     if constexpr (requires { blocks().is_checked(); })
       return blocks().is_checked();

@@ -231,7 +231,7 @@ std::size_t OwnerPages<A, Config>::trim(Owner& self) noexcept {
     if (Page* const spare = queue.spare.load()) return_page(self, spare);
     queue.spare.store(nullptr);
     Page* const current = queue.current.load();
-    // Of the open pages only the current one can be empty: the others become spares or go back at once.
+    // Only the current one of the open pages can be empty: the others become spares or go back when they are emptied.
     if (current == &self.none_ || current->used.load(std::memory_order_relaxed) != 0) continue;
     current->remove();
     queue.current.store(&self.none_);

@@ -36,7 +36,7 @@ class PageMap {
 
   constexpr PageMap() noexcept = default;
 
-  // Whether the page of `address` is in the map.
+  // Returns whether the page of `address` is in the map.
   [[nodiscard]] bool contains(const void* address) const noexcept {
     const std::uintptr_t page = reinterpret_cast<std::uintptr_t>(address) / kPageBytes;
     if (page >> kPageBits != 0) [[unlikely]]
@@ -60,7 +60,7 @@ class PageMap {
     return true;
   }
 
-  // Takes a page out. Pre: it is in, and nobody holds a pointer into it.
+  // Takes a page out. Pre: it is in, and no thread holds a pointer into it.
   void erase(const void* address) noexcept {
     const std::uintptr_t page = reinterpret_cast<std::uintptr_t>(address) / kPageBytes;
     Leaf* const leaf = root_[page >> kLeafBits].load(Orders::kFind);

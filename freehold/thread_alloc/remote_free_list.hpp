@@ -34,7 +34,7 @@ concept RemoteFreeList = requires(R& list, const R& held, typename R::Node* node
   { list.drain() } -> std::same_as<typename R::Node*>;
   // Takes all slots and makes every later push fail. Owner, once.
   { list.close() } -> std::same_as<typename R::Node*>;
-  // Makes a closed list usable by a new owner. Pre: nobody else can know the list now.
+  // Makes a closed list usable by a new owner. Pre: no other thread can know the list now.
   list.reopen();
   // A hint: whether draining is worth it, because about `count` slots or more wait. Owner.
   { held.ready(count) } -> std::same_as<bool>;
