@@ -60,8 +60,8 @@ struct CoherenceCount {
   }
 };
 
-// Bounded stacks of pointers, one for each CPU, as restartable sequences make them (os/rseq.hpp): nobody is preempted within
-// one here. Each lies on lines of its own.
+// Bounded stacks of pointers, one for each CPU, as restartable sequences make them (os/rseq.hpp): no thread is preempted
+// within one here. Each lies on separate lines.
 template <class A>
 class CoherentCpuStacks {
  public:
@@ -267,7 +267,7 @@ struct PoolCalls {
 // other for ever, or the pool has fewer slots than the workload holds.
 [[nodiscard]] CoherenceCount count_misses(const CoherenceOptions& options, const PoolCalls& calls);
 
-// A pool at the beginning of a page, made and destroyed by a thread of its own.
+// A pool at the beginning of a page, made and destroyed by a separate thread.
 template <class P>
 class PoolAtPage {
  public:

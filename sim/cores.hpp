@@ -66,7 +66,7 @@ class CoreSet {
       if (has(core)) return true;
     return false;
   }
-  // Whether it holds one of the first `n` cores and one of the others.
+  // Returns whether it holds one of the first `n` cores and one of the others.
   [[nodiscard]] bool is_on_both_sides_of(unsigned n) const noexcept;
   void become(unsigned core) noexcept {
     words_ = {};
@@ -140,7 +140,7 @@ enum class Turns : std::uint8_t {
 
 class Cores {
  public:
-  // Of a miss: the line's address, and the place in the source.
+  // Names a miss: the line's address, and the place in the source.
   struct Place {
     std::uintptr_t line;
     const char* file;
@@ -165,12 +165,12 @@ class Cores {
   void use_block(const void* block);
   // By a body, now and then: without it the cores count as waiting for each other after kPatience turns.
   void progress() noexcept { idle_turns_ = 0; }
-  // Whether misses are noted by place from now on; a map lookup each.
+  // Notes misses by place from now on, or stops that; a map lookup each.
   void note_places(bool whether) noexcept { notes_places_ = whether; }
 
   [[nodiscard]] const Tally& tally(unsigned core) const noexcept { return cores_[core]->tally; }
   [[nodiscard]] const Directory& directory() const noexcept { return directory_; }
-  // Whether a lock that was taken lies on the line at this address.
+  // Returns whether a lock that was taken lies on the line at this address.
   [[nodiscard]] bool has_lock(std::uintptr_t line) const noexcept;
   [[nodiscard]] const Places& places() const noexcept { return places_; }
 
@@ -186,7 +186,7 @@ class Cores {
   friend void coherent::at_thread_exit(sync::ExitCall call) noexcept;
   friend unsigned coherent::core() noexcept;
 
-  // Turns in which nobody makes progress.
+  // Turns in which no thread makes progress.
   static constexpr std::uint64_t kPatience = 10'000'000;
   static constexpr std::size_t kStackBytes = 64 * 1024;
 

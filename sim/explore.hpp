@@ -19,7 +19,7 @@
 // FREEHOLD_SIM_PREEMPTIONS and FREEHOLD_SIM_STALE more of these, and FREEHOLD_SIM_TIMES as many random executions; a bounded
 // search then counts as complete when it comes to its limit of executions. script/soak does that.
 //
-// The rules of a scenario. It is deterministic but for accesses through SimAtomics. Threads talk through SimAtomics only:
+// The rules of a scenario. It is deterministic except for accesses through SimAtomics. Threads talk through SimAtomics only:
 // other shared variables may record, they may not steer. A thread body owns no heap memory across an access, because an
 // execution that is cut short abandons its threads where they stand. One explore() at a time in a process.
 #pragma once
@@ -142,7 +142,7 @@ void set_outside_cpu(unsigned cpu);
 // Waits until threads of `of` (as bits) have ended, by themselves or by a crash, which are not in `known`. Returns all that
 // have ended; what they did happens before. Called by a thread: the simulated supervisor, which the kernel tells.
 std::uint32_t await_end(std::uint32_t known, std::uint32_t of = ~0u, Site site = Site::current());
-// Whether a thread whose end await_end() told has crashed.
+// Returns whether a thread whose end await_end() told has crashed.
 [[nodiscard]] bool is_dead(unsigned thread) noexcept;
 
 }  // namespace freehold::sim

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// A fibre: a stack of its own that runs until it hands over. The simulated threads are fibres of one OS thread, so that
-// the simulator alone decides which one runs. A switch must cost nanoseconds (an execution of a small scenario has dozens,
-// and millions of executions are explored): on x86-64 it saves six registers and makes no system call; elsewhere ucontext.
-// A fibre may be abandoned at any switch: start() begins a new life on the same stack; what the old life owned leaks.
+// A fibre: a separate stack that runs until it hands over. The simulated threads are fibres of one OS thread, so that the
+// simulator alone decides which one runs. A switch must cost nanoseconds (an execution of a small scenario has dozens, and
+// millions of executions are explored): on x86-64 it saves six registers and makes no system call; elsewhere ucontext. A
+// fibre may be abandoned at any switch: start() begins a new life on the same stack; what the old life owned leaks.
 #pragma once
 #include <cstddef>
 #if defined(__x86_64__)
@@ -17,7 +17,7 @@ class Fibre {
  public:
   // The fibre of the caller itself, which has a stack already.
   Fibre() noexcept = default;
-  // A fibre with a stack of its own, below which lies a guard page.
+  // Creates a fibre; below its stack lies a guard page.
   explicit Fibre(std::size_t stack_bytes);
   ~Fibre();
   Fibre(const Fibre&) = delete;
@@ -44,7 +44,7 @@ class Fibre {
 #endif
 };
 
-// While it lives, fibres may be abandoned: a leak checker is told to overlook what is allocated meanwhile.
+// While it lives, fibres may be abandoned: a leak checker overlooks what is allocated then.
 class MayLeak {
  public:
   MayLeak() noexcept;

@@ -147,7 +147,7 @@ void Machine::run(Execution& run, void* final_check, void (*call)(void*)) {
   if (spawned_ != 0) {
     phase_ = Phase::kThreads;
     report::threads_run = true;
-    current_ = kMaxThreads;  // nobody ran last
+    current_ = kMaxThreads;  // no thread ran last
     current_ = ask_schedule(runnable_);
     Fibre::change(caller_, self().fibre);
     report::threads_run = false;
@@ -171,7 +171,7 @@ void Machine::end_outside_thread() noexcept {
   outside_epoch_ = ++g_epochs;
 }
 
-// Whether the body came to its end; if not, message_ says what it threw.
+// Returns whether the body came to its end; if not, message_ says what it threw.
 bool Machine::guarded(void (*call)(void*), void* body) {
   try {
     call(body);
@@ -188,7 +188,7 @@ void Machine::thread_main(void* machine) {
   m.self().at_exit.run();
   forget_per_thread(m.current_);
   m.end();
-  std::terminate();  // nobody wakes a thread that has ended
+  std::terminate();  // a thread that has ended is not woken
 }
 
 void Machine::check_main(void* machine) {
@@ -208,7 +208,7 @@ void Machine::stop(Failure kind) {
   failure_ = kind;
   if (tracing_) trace_.push_back("==> " + message_);
   Fibre::change(phase_ == Phase::kCheck ? checker_ : self().fibre, caller_);
-  std::terminate();  // nobody resumes it
+  std::terminate();  // it is not resumed
 }
 
 // ---- scheduling
@@ -245,7 +245,7 @@ void Machine::point() {
   perhaps_die();
 }
 
-// Where a thread may be preempted it may also stop for ever.
+// A thread may stop for ever wherever it may be preempted.
 void Machine::perhaps_die() {
   if (crashes_left_ == 0 || (options_.mortal >> current_ & 1) == 0 || choose(Choice::kCrash, 2) == 0) return;
   --crashes_left_;

@@ -20,7 +20,8 @@ void Machine::interrupt(Thread& thread) noexcept {
   thread.hash = mix(thread.hash, 7);
 }
 
-// Where it makes a difference, the running thread may find itself on another CPU, or, in a sequence, interrupted on its own.
+// At points where it makes a difference, the running thread may find itself on another CPU, or, in a sequence, interrupted
+// on its own.
 void Machine::perhaps_move(bool in_sequence) {
   if (options_.cpus == 0) return;
   const unsigned answers = options_.cpus + (in_sequence ? 1 : 0);

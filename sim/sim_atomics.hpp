@@ -193,7 +193,7 @@ class Sequence {
   Sequence& operator=(const Sequence&) = delete;
 
   [[nodiscard]] unsigned cpu() const noexcept { return cpu_; }
-  // Whether it still holds what was read; if not, nothing more may be done with it.
+  // Returns whether it still holds what was read; if not, nothing more may be done with it.
   [[nodiscard]] static bool goes_on() noexcept { return !report::threads_run || report::sequence_goes_on(); }
   // False: the store was not made, and the sequence is over.
   template <class T>

@@ -14,7 +14,7 @@ class VisitedStates {
  public:
   explicit VisitedStates(std::size_t limit) : limit_(std::bit_ceil(std::max<std::size_t>(limit, 2))) {}
 
-  // Whether the state was entered with budgets at least as large; else enters it.
+  // Returns whether the state was entered with budgets at least as large; else enters it.
   bool covers(std::uint64_t state, unsigned preemptions, unsigned stale) {
     state |= 1;  // 0 marks an empty entry
     if (used_ * 2 >= entries_.size() && entries_.size() < limit_) grow();
@@ -196,7 +196,7 @@ class Pct final : public Chooser {
   std::mt19937_64 random_;
   std::uint64_t left_;
   const unsigned depth_, stale_;
-  int priority_[kMaxThreads + 1] = {};  // the last: nobody ran yet
+  int priority_[kMaxThreads + 1] = {};  // the last: no thread ran yet
   std::vector<std::uint32_t> changes_;
   int lowest_ = 0;
   std::uint32_t step_ = 0, longest_ = 16;

@@ -25,7 +25,7 @@ class Chooser {
  public:
   virtual ~Chooser() = default;
 
-  // Prepares the next execution. Returns false if there is none.
+  // Prepares the next execution. Returns false if none is left.
   virtual bool begin() = 0;
 
   // The thread that runs next: a bit of `enabled`, which is not 0. `current` ran last; leaving it while it is enabled is a
@@ -35,8 +35,8 @@ class Chooser {
   // One of 0 … count-1; count is 2 to 32.
   virtual unsigned choose(Choice what, unsigned count) = 0;
 
-  // Whether the execution can end here, because an equal state has been explored from with budgets no smaller. `state`
-  // identifies what the threads have done so far and which one ran last.
+  // Returns whether the execution can end here, because an equal state has been explored from with budgets no smaller.
+  // `state` identifies what the threads have done so far and which one ran last.
   virtual bool visited(std::uint64_t state) = 0;
 
   // The execution took so many scheduling points.

@@ -31,7 +31,7 @@ class CountedPages {
   bool guard_at(void*, std::size_t) noexcept { return true; }
   void* map(std::size_t bytes) noexcept;
   bool unmap(void* address, std::size_t bytes) noexcept;
-  bool purge(void* memory, std::size_t bytes) noexcept {  // nobody asks for zeros
+  bool purge(void* memory, std::size_t bytes) noexcept {  // no caller asks for zeros
     return coherent::called_system(), coherent::gave_back(memory, bytes), true;
   }
   void* remap(void*, std::size_t, std::size_t) noexcept { return nullptr; }
@@ -88,7 +88,7 @@ class CountedEngine {
       core_.drain(cache, c, block);
   }
 
-  // Whether nothing is in use and the engine's invariants hold; at rest.
+  // Returns whether nothing is in use and the engine's invariants hold; at rest.
   [[nodiscard]] bool is_empty_and_sound() noexcept;
   // What lies at the address, for the eye.
   [[nodiscard]] std::string_view object_at(std::uintptr_t address) const noexcept;
