@@ -51,7 +51,7 @@ class Scaling {
     return combine({time(test, mode, name, workers)},
                    [&](const auto& v) { return v[0] * workers / results_.settings.iterations; });
   }
-  // Of the same work, over all threads.
+  // Returns the time of the same work, over all threads.
   [[nodiscard]] std::string nanoseconds(Workload test, std::string_view name, std::uint32_t workers) const {
     return figure_text(nanoseconds_per_operation(results_.find({test, Mode::kThreads, name, workers})));
   }

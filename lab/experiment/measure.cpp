@@ -42,7 +42,7 @@ std::vector<std::string> environment_with(const std::string& library) {
   return os::environment_with({{"LD_PRELOAD", library}});
 }
 
-// A worker process, in a process group of its own: Ctrl-C does not reach it, and its own children die with it.
+// A worker process, in its own process group: Ctrl-C does not reach it, and its own children die with it.
 class Worker {
  public:
   Worker(std::vector<std::string> words, const std::string& library, const sigset_t& mask)

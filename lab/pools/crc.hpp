@@ -29,7 +29,7 @@ class CrcBuffer {
     const std::uint32_t header[] = {kMark, sum()};
     std::memcpy(slot_ + kHeaderAt, header, sizeof header);
   }
-  // Whether the buffer is unchanged. Always computes the sum, because that is the work of the test.
+  // Returns whether the buffer is unchanged. Always computes the sum, because that is the work of the test.
   [[nodiscard]] bool is_whole() const {
     std::uint32_t header[2];
     std::memcpy(header, slot_ + kHeaderAt, sizeof header);

@@ -63,7 +63,7 @@ using UnsynchronizedPoolResource = PoolResource<std::pmr::unsynchronized_pool_re
 static_assert(pool::SlotPool<SynchronizedPoolResource> && pool::SlotPool<UnsynchronizedPoolResource>);
 
 // A list of free slots for each thread, and nothing else: no capacity, no way back from another thread. The slots that a
-// thread releases are the only ones it has; the first ones are cut from a piece of memory of its own.
+// thread releases are the only ones it has; the first ones are cut from a piece of memory that it allocates.
 class ThreadFreeList {
  public:
   static constexpr bool kThreadsShare = false;

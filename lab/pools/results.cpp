@@ -22,7 +22,7 @@ std::uint64_t Job::wished_operations() const {
     const std::uint32_t writers = (threads + 1) / 2;
     return operations * (writers + std::uint64_t{threads - writers} * reads);
   }
-  // Of a pair of threads at a ring one acquires, the other releases.
+  // At a ring one thread of each pair acquires, the other releases.
   return operations * (test == Trial::kRing ? threads / 2 : threads);
 }
 

@@ -13,7 +13,7 @@
 
 namespace freehold::lab::pools {
 
-// Whether acquiring takes memory from malloc. Other pools have all of theirs from the start.
+// Returns whether acquiring takes memory from malloc. Other pools have all of theirs from the start.
 template <class P, class Make>
 bool takes_from_heap(const Make& make, const Job& job) {
   constexpr std::size_t kTried = 64;
@@ -28,7 +28,7 @@ bool takes_from_heap(const Make& make, const Job& job) {
   return takes;
 }
 
-// Each thread of the baseline has slots of its own.
+// Each thread of the baseline has separate slots.
 template <class P>
 inline constexpr bool kThreadsShare = true;
 template <class P>
@@ -92,7 +92,7 @@ Report run_tests(const Job& job, const auto& make, const auto& test) {
   P pool = make(shape, job);
   make_resident(4 * shape.slots * std::max<std::size_t>(shape.slot_bytes, 16) + (std::size_t{64} << 20));
   bool comparable = false;
-  // In a thread of its own, whose end returns what the pool cached for it.
+  // A separate thread runs it: its end returns what the pool cached for it.
   std::thread([&] {
     if (job.test != Trial::kCrc)
       prepare(pool, job, shape.slots);

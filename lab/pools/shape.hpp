@@ -26,7 +26,7 @@ inline constexpr std::uint32_t kCrcHeader = 24;
 [[nodiscard]] double heap_bookkeeping(std::uint32_t slot_bytes);
 // Blocks that each thread keeps of a pool without a capacity: half of those that it is to allocate, but none if fresh.
 [[nodiscard]] std::uint64_t kept_of(const Job& job);
-// Whether the slot that is number `i` in the order of addresses, of `count`, is in use when the test begins.
+// Returns whether the slot that is number `i` in the order of addresses, of `count`, is in use when the test begins.
 [[nodiscard]] bool is_used(Context context, std::size_t i, std::size_t count);
 
 }  // namespace freehold::lab::pools

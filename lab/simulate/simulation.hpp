@@ -48,7 +48,7 @@ inline constexpr unsigned kFlatFrom = 4;
 inline constexpr double kFlatRatio = 1.1;
 inline constexpr double kFlatSlack = 0.1;  // misses per pair
 
-// Whether the row's misses are flat from kFlatFrom cores on. None: kFlatFrom cores, or more, were not simulated.
+// Tells whether the row's misses are flat from kFlatFrom cores on. None: kFlatFrom cores, or more, were not simulated.
 [[nodiscard]] std::optional<bool> is_flat(const Settings& settings, const Row& row);
 
 // The part of lines that another node serves.

@@ -36,7 +36,7 @@ class SystemNewPool {
   [[nodiscard]] sync::Contention contention() const noexcept { return contention_.total(); }
 
  private:
-  // Nobody writes after construction.
+  // Written by the constructor only.
   std::size_t bytes_;
   std::size_t alignment_;
   // Any thread.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The timer wheel of "Practical testing" (Len Holgate), for the measurement of its memory, the subject of article 30 of that
 // series. It has one ring of slots that covers every possible time-out, linked timers, a set of handles for validation, and
-// a block of its own for each timer's data. Set and cancel look a handle up and allocate nothing; create and destroy
-// allocate and free two blocks. A time beyond the ring is refused.
+// a block for each timer's data. Set and cancel look a handle up and allocate nothing; create and destroy allocate and free
+// two blocks. A time beyond the ring is refused.
 //
 // Threads: as the policy says, by one lock, which is not held while a callback runs.
 #pragma once
@@ -113,7 +113,7 @@ class ArticleWheel {
     Data* const data = reinterpret_cast<Data*>(static_cast<std::uintptr_t>(id.value()));
     return handles_.contains(data) ? data : nullptr;
   }
-  // Whether it was armed.
+  // Returns whether it was armed.
   static bool unlink(Data& data) noexcept {
     if (data.link == nullptr) return false;
     *data.link = data.next;

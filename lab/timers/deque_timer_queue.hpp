@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: MIT
 // The timer queue of "Practical testing 30: reducing contention" (Len Holgate) with the author's own containers. A map leads
 // from times to pairs, each a count and a deque of the timers that are armed for that time. A second map leads from handles
-// to places in the first. The data of each timer lies in a block of its own. All of it comes from one allocator, unless the
+// to places in the first. The data of each timer lies in a separate block. All of it comes from one allocator, unless the
 // blocks that are no container's get another: with std::allocator from the program's heap, so that the queue contends with
-// all users of that; on a private heap it contends with its own users only. Two things differ from the
-// author's: handles are numbers, not addresses, so that the handle of a destroyed timer is recognised; and a timer that a
-// callback sets to a time that has come waits for the next advance(), as in every structure here.
+// all users of that; on a private heap it contends with its own users only. Two things differ from the author's: handles are
+// numbers, not addresses, so that the handle of a destroyed timer is recognised; and a timer that a callback sets to a time
+// that has come waits for the next advance(), as in every structure here.
 //
 //   Invariant: a timer is armed if and only if its handle has a place, and the deque there points at it. The count of a pair
 //   is the number of timers in its deque, never zero; the deque keeps null for those that were cancelled or have fired.
 //
 // Threads: as the policy says, by one lock, which is not held while a callback runs.
-// Cost: create, set, cancel, destroy O(log n); create() allocates twice, set() three times or more for a time of its own.
-// Errors: none thrown; what the allocator refuses is none or kNoMemory, and an armed timer then keeps its former time.
+// Cost: create, set, cancel, destroy O(log n); create() allocates twice, set() three times or more for a time that no other
+// timer has. Errors: none thrown; what the allocator refuses is none or kNoMemory, and an armed timer then keeps its former
+// time.
 #pragma once
 #include <algorithm>
 #include <concepts>
@@ -207,7 +208,7 @@ class DequeTimerQueue {
     ++at->second->armed;
     return {&queue, at, at->second->timers.size() - 1};
   }
-  // Whether it was armed.
+  // Returns whether it was armed.
   bool disarm(Entry& entry) noexcept {
     const Place place = std::exchange(entry.place, {});
     if (place.queue == nullptr) return false;
@@ -246,7 +247,7 @@ class DequeTimerQueue {
   std::size_t most_ = 0;
   std::uint64_t fired_ = 0;
   bool advancing_ = false;
-  std::uint8_t turn_ = 0;  // of past_: what advance() calls; the other has what was set meanwhile to a time that had come
+  std::uint8_t turn_ = 0;  // of past_: what advance() calls; the other takes timers set to times that have come
   std::map<std::uint64_t, Entry, std::less<>, Rebound<Handle>> handles_;
   Queue queue_;
   Queue past_[2];

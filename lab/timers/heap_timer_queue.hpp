@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The timer queue of standard containers on a private heap of its own, as in "Practical testing 30: reducing contention":
-// the lock that guards the queue guards its memory, so its users contend with each other and with nobody else. Threads, cost
-// and promises: those of DequeTimerQueue.
+// The timer queue of standard containers on a private heap, as in "Practical testing 30: reducing contention": the lock that
+// guards the queue guards its memory, so its users contend with each other only. Threads, cost and promises: those of
+// DequeTimerQueue.
 #pragma once
 #include <cstddef>
 

@@ -33,7 +33,7 @@ class UvTimers {
     uv_timer_init(&loop_, &timers_[i]);
     timers_[i].data = reinterpret_cast<void*>(std::uintptr_t{i});
   }
-  // Of N timers the loop closes all in one run; the last one has it run.
+  // The loop closes all N timers in one run, which the last one starts.
   void destroy(std::uint32_t i) noexcept {
     uv_close(reinterpret_cast<uv_handle_t*>(&timers_[i]), nullptr);
     if (i + 1 == timers_.size()) uv_run(&loop_, UV_RUN_NOWAIT);

@@ -76,7 +76,7 @@ void timed(Share& share, Phase phase, std::uint32_t n, Step step) {
   return times;
 }
 
-// Whether all timers fired, each once, in the order of their times as far as the structure tells them apart.
+// Returns whether all timers fired, each once, in the order of their times as far as the structure tells them apart.
 [[nodiscard]] inline bool all_fired(const FiredLog& log, std::span<const Nanoseconds> times, Nanoseconds order) {
   if (log.count() != times.size()) return false;
   std::vector<bool> seen(times.size());
@@ -116,7 +116,7 @@ template <Structure S>
   return kHour + Nanoseconds(static_cast<std::int64_t>(below(random_bits, static_cast<std::uint64_t>(kHour.count()))));
 }
 
-// Operations between two looks at the CPU time, which is a system call; meanwhile, a second passes for the timers.
+// Operations between two looks at the CPU time, which is a system call; between them, a second passes for the timers.
 inline constexpr std::uint32_t kBlock = 1024;
 inline constexpr Nanoseconds kBlockTime = std::chrono::seconds(1);
 

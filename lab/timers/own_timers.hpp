@@ -139,7 +139,7 @@ using ArticleWheelOnProgramHeap = OnProgramHeap<ArticleWheel, Locking>;
 template <class Locking>
 using ArticleWheelOnPrivateHeap = OnPrivateHeap<ArticleWheel, Locking>;
 
-// A structure with memory of its own for so many timers.
+// A structure with its own memory for so many timers.
 template <class T>
 struct Bounded {
   explicit Bounded(std::uint32_t most) : timers(most) {}
