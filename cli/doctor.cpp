@@ -169,7 +169,7 @@ void set_files(Settings& settings, const DoctorOptions& options) {
     throw Failure(kExitRefused, "--keep-recording: the folder's name is empty");
 }
 
-// Says now what nobody should wait for.
+// Refuses now what would otherwise fail after the runs.
 void check_program_and_files(const DoctorRequest& asked, const DoctorOptions& options) {
   std::string library = "/proc/self/exe";
   try {

@@ -118,11 +118,12 @@ std::uint64_t distance_of(const std::optional<std::string>& text) {
   return number * unit;
 }
 
-// Where the program's processes write, each a file of its own.
+// The folder in which the program's processes write one file each.
 class ProfileFolder {
  public:
   [[nodiscard]] std::string pattern() const { return folder_.path() / "%p.heap"; }
-  // Those of the started process first. One that cannot be read is left out with a line of its own, if there are others.
+  // Reads the profiles, the started process's first. One that cannot be read is left out with a line that says so, if there
+  // are others.
   [[nodiscard]] std::vector<HeapProfile> read(std::int64_t process) const {
     std::vector<HeapProfile> profiles;
     std::vector<std::string> refused;

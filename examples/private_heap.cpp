@@ -40,7 +40,7 @@ class OrderBook {
   using Allocator = heap::HeapAllocator<std::pair<const long, long>, heap::OwnerLockedHeap>;
   using Orders = std::map<long, long, std::less<>, Allocator>;
 
-  // The map itself is in the heap, too: nobody destroys it.
+  // The map itself is in the heap, too: it is never destroyed.
   Orders* make_orders() { return ::new (heap_.allocate(sizeof(Orders), alignof(Orders))) Orders(Allocator(heap_)); }
 
   std::mutex mutex_;

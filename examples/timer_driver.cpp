@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Requests with deadlines. Nearly all are answered in time, so nearly all timers are cancelled: the case that the wheel is
-// made for. A driver calls those that are not, in a thread of its own.
+// made for. A driver calls those that are not, in its thread.
 #include <atomic>
 #include <chrono>
 #include <cstdio>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The program whose instructions callgrind counts: `fast_path N [BYTES]` allocates and frees N times through two functions
-// of its own, so that the cost of each call can be read from the profile whatever the allocator calls its functions.
+// in it, so that the cost of each call can be read from the profile whatever the allocator calls its functions.
 #include <cstdlib>
 
 #include "bench/macro/rows.hpp"

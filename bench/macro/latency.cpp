@@ -3,9 +3,9 @@
 // counter, and prints the distribution as one line of JSON; `latency --list` names the mixes. A program with deadlines needs
 // the distribution, because a mean hides the refill, the page fault, the purge, and the lock that another thread holds.
 //
-// Each thread counts its calls in a histogram of its own outside malloc, whose buckets are 1/32 of their value wide. The
-// time of the clock itself (the least of many empty measurements) is subtracted. Interrupts and other processes are counted,
-// too, because they disturb every malloc alike; the mix `clock`, which measures nothing, shows the machine's own share.
+// Each thread counts its calls in its own histogram outside malloc, whose buckets are 1/32 of their value wide. The time of
+// the clock itself (the least of many empty measurements) is subtracted. Interrupts and other processes are counted, too,
+// because they disturb every malloc alike; the mix `clock`, which measures nothing, shows the machine's own share.
 #include <malloc.h>
 #include <x86intrin.h>
 

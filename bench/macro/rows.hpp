@@ -41,8 +41,8 @@ struct Row {
   std::abort();
 }
 
-// The compiler must believe that `pointer` and all memory are used here; otherwise it removes a malloc whose block nobody
-// reads.
+// The compiler must believe that `pointer` and all memory are used here; otherwise it removes a malloc whose block is never
+// read.
 inline void keep(void* pointer) { asm volatile("" : : "r"(pointer) : "memory"); }
 
 inline void* must(void* block) {

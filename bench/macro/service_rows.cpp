@@ -32,7 +32,7 @@ struct Spike {
   std::size_t per_survivor;  // blocks that survive or die together
 };
 
-// Of the blocks, one in fifteen survives. Figures: live bytes, and the pages that hold a part of one, in MiB.
+// One block in fifteen survives. Figures: live bytes, and the pages that hold a part of one, in MiB.
 Figures survivors(const Spike& spike, double scale) {
   constexpr std::size_t kSpikeBytes = 400u << 20, kOneIn = 15;
   const auto wanted = scaled(scale, kSpikeBytes);
@@ -209,7 +209,7 @@ constexpr Band kFleet[] = {
     {1048576, 1, 1},
 };
 
-// The profile for half a minute of its own time, in three waves between all of its live objects and two fifths of them.
+// The profile for half a minute of simulated time, in three waves between all of its live objects and two fifths of them.
 Figures fleet(double scale) {
   constexpr std::size_t kBands = std::size(kFleet);
   std::array<std::size_t, kBands> first{}, live{};

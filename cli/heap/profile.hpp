@@ -27,7 +27,7 @@ inline constexpr std::array kMoments = {Moment::kNow, Moment::kPeak};
 struct HeapProfile {
   std::string program;  // its file
   std::uint64_t pid = 0;
-  std::uint64_t processes = 1;          // that are added here, each at moments of its own; `pid` is the first one's
+  std::uint64_t processes = 1;          // added here, each at its moments; `pid` is the first one's
   std::uint64_t mean = 0;               // distance of samples, bytes; 0: sampling was off by then
   std::uint64_t sampled = 0, lost = 0;  // blocks since the beginning; those that found no place
   StackProfile stacks;
@@ -38,14 +38,15 @@ struct HeapProfile {
   [[nodiscard]] std::uint64_t sample_count(Moment moment) const;
 };
 
-// Of a process that runs, which does not notice. Throws Failure(kExitRefused), with one line and the way out.
+// Takes the profile of a running process, which does not notice. Throws Failure(kExitRefused), with one line and the way
+// out.
 [[nodiscard]] HeapProfile snapshot_of(pid_t pid);
 
 // Throws Failure(kExitRefused), with one line: no such file, another kind of file, one that was cut.
 [[nodiscard]] HeapProfile read_profile(const std::filesystem::path& file);
 // `text` as a process wrote it; `name` is for complaints.
 [[nodiscard]] HeapProfile profile_of_recording(std::string_view text, const std::string& name);
-// Of several processes, as one. Pre: not empty.
+// Adds the profiles of several processes. Pre: not empty.
 [[nodiscard]] HeapProfile merged(std::span<const HeapProfile> profiles);
 
 [[nodiscard]] nlohmann::ordered_json json_of(const HeapProfile& profile);

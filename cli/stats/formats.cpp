@@ -89,7 +89,7 @@ ordered_json row_json(ordered_json json, const T& of, const auto& columns) {
   return json;
 }
 
-// Of every counter of the whole process.
+// Returns the rates of every counter of the whole process.
 ordered_json rates_json(const Sample& sample, const Sample& before) {
   ordered_json rates = {{"seconds", sample.at_s - before.at_s}};
   const std::vector<Figure> olds = figures_of(before.stats);

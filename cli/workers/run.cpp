@@ -272,7 +272,7 @@ class Run {
   Clock::time_point next_poll_{};
 };
 
-// Checks whether a shared object is a component, in a process of its own, since loading it runs its constructors.
+// Checks whether a shared object is a component, in a child process, since loading it runs its constructors.
 
 constexpr unsigned kSecondsToLoad = 30;
 

@@ -52,7 +52,7 @@ void check_component(const std::string& path);
 [[nodiscard]] std::string summary_of(const Results& results);
 [[nodiscard]] nlohmann::ordered_json results_json(const Settings& settings, const Results& results);
 
-// freehold workers --serve NAME: runs a pool as a program of its own, to which other processes attach by name.
+// freehold workers --serve NAME: runs a pool as a server, to which other processes attach by name.
 struct ServeSettings {
   ProcessPoolOptions pool;
   std::string name;

@@ -22,7 +22,7 @@ class TaskReader {
  public:
   enum class Next : std::uint8_t { kTask, kNotYet, kEnd };
 
-  // Of a longer task `most_bytes` + 1 are kept, so that the caller sees that it is too long.
+  // Keeps `most_bytes` + 1 of a longer task, so that the caller sees that it is too long.
   TaskReader(FileDescriptor file, Framing framing, std::size_t most_bytes);
 
   // The next task, if it is there. A line's end is no part of it.
