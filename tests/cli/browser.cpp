@@ -25,7 +25,7 @@ std::vector<std::string> console_lines(const std::string& log) {
   return lines;
 }
 
-// The browser asks for things of its own; a request of the page has an origin, that of a file being "null".
+// The browser asks for its own things, too; a request of the page has an origin, that of a file being "null".
 std::vector<std::string> requests_of_the_page(const json& log) {
   std::set<std::string> addresses;
   for (const json& event : log.at("events")) {

@@ -16,7 +16,7 @@
 namespace freehold::tests {
 namespace {
 
-// Whether one child of ours may read the memory of another.
+// Returns whether one child of ours may read the memory of another.
 bool may_trace_siblings() {
   int scope = 0;
   std::ifstream("/proc/sys/kernel/yama/ptrace_scope") >> scope;
@@ -75,7 +75,7 @@ TEST(DoctorAttach, RunningProgram_SaidAndUnharmed) {
   EXPECT_FALSE(report.at("functions").empty());
 }
 
-// Of a process that ended nothing can be read: what was not seen is no zero.
+// Nothing can be read of a process that ended: what was not seen is no zero.
 TEST(DoctorAttach, EndsWhileItIsWatched_NoZerosAsFacts) {
   const Folder folder;
   const Process program({"/bin/sleep", "0.3"});

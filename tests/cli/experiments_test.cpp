@@ -87,7 +87,7 @@ TEST(Timers, EveryStructure_IsMeasuredAndWritten) {
   for (const char* name : {"article", "article-containers", "article-private", "article-wheel", "article-wheel-containers",
                            "article-wheel-private", "article-pool-resource"})
     EXPECT_EQ(rows[name], 2 * 5);
-  EXPECT_EQ(rows["libuv"], 2 * 4);  // nobody may share it
+  EXPECT_EQ(rows["libuv"], 2 * 4);  // each of its loops is one thread's
   EXPECT_EQ(rows["baseline"], 2);
   EXPECT_EQ(load_operations["alone"], 0u);
   EXPECT_GT(load_operations["heap"], 0u);

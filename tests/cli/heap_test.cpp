@@ -188,7 +188,7 @@ TEST(HeapProfile, NoMemoryMap_IsSaid) {
   EXPECT_NE(ended.err.find("could not read its memory map"), std::string::npos) << ended.err;
 }
 
-// Where it lies in memory is another place in each run.
+// The program lies at another place in memory in each run.
 TEST(HeapDiff, ProgramWithoutSymbols_SitesAreTheSameInEachRun) {
   const Folder folder;
   const std::string stripped = folder / "stripped";

@@ -73,7 +73,7 @@ TEST(HiddenProcess, OfTheSameUser_EachCommandSaysThatItHides) {
   }
 }
 
-// In a container root is nobody's root.
+// A container's root has no rights outside.
 TEST(HiddenProcess, RootWithoutTheRight_EachCommandNamesTheRight) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root, to become another user";
   const OpenFolder folder;

@@ -157,7 +157,7 @@ TEST(Simulate, SomeRows_TableAndJson) {
   ASSERT_EQ(first.size(), 4u);
   for (const json& row : first) {
     ASSERT_EQ(row.at("counts").size(), 3u);
-    EXPECT_EQ(row.at("counts")[0].at("misses"), 0.0) << "one core has nobody to take lines from";
+    EXPECT_EQ(row.at("counts")[0].at("misses"), 0.0) << "one core takes no lines from others";
     for (const json& count : row.at("counts")) EXPECT_GT(count.at("pairs"), 0);
   }
   EXPECT_EQ(first[0].at("flat"), true) << "own small blocks";

@@ -150,7 +150,8 @@ TEST_F(Stats, CtrlC_EndsTheWatchingAlone) {
   EXPECT_TRUE(subject.is_alive());
 }
 
-// While threads, heaps, pools and children come and go: counters never fall, nothing is made up, nobody is harmed.
+// While threads, heaps, pools and children come and go, counters never fall, no figure is made up, and the processes are not
+// harmed.
 TEST_F(Stats, ThreadsStartEndAndFork_CountersNeverFall) {
   const Subject subject("churn");
   const Ended ended = stats(subject.pid(), {"--watch", "0.01", "--count", "150", "--json", "-"});

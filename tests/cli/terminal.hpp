@@ -15,7 +15,7 @@
 
 namespace freehold::tests {
 
-// The command on a terminal of its own, for progress and Ctrl-C.
+// The command on its own terminal, for progress and Ctrl-C.
 class OnATerminal {
  public:
   explicit OnATerminal(std::vector<std::string> arguments) {

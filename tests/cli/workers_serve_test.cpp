@@ -38,7 +38,7 @@ class WorkersServe : public testing::Test {
     expect_refused(second, "");
     return second.err;
   }
-  // Of each test its own: a former test's workers may still hold its socket.
+  // Each test has another name: a former test's workers may still hold its socket.
   const std::string name_ =
       "test-" + std::to_string(::getpid()) + "-" + ::testing::UnitTest::GetInstance()->current_test_info()->name();
 };

@@ -34,9 +34,8 @@ TEST(AllocationCount, OperatorNewAndContainers_AreCounted) {
 }
 
 TEST(AllocationCount, AnException_EndsTheCount) {
-  EXPECT_THROW(
-      count_allocations([] { throw std::runtime_error("a text that is too long to be without memory of its own"); }),
-      std::runtime_error);
+  EXPECT_THROW(count_allocations([] { throw std::runtime_error("a text that is too long to be without allocated memory"); }),
+               std::runtime_error);
   AllocationCounts counts{};
   EXPECT_EQ(freehold_count_end(&counts, sizeof counts), -1);
 }

@@ -79,7 +79,8 @@ TEST(OldKnobs, AllOfThem_DoNoHarm) {
   CApi::deallocate(text);
 }
 
-// M_PERTURB: new blocks hold the complement of the byte, but for zeroed ones. In a thread of its own, and off again.
+// M_PERTURB: new blocks hold the complement of the byte, except zeroed ones. The test sets it in a separate thread, and
+// unsets it again.
 TEST(Perturb, OnAndOff_FillsNewBlocks) {
   std::thread([] {
     CApi::deallocate(CApi::allocate(100));  // the thread has a cache by now

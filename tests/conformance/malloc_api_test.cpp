@@ -227,7 +227,7 @@ TEST(Realloc, ImpossibleSize_LeavesTheBlockAlone) {
   }
 }
 
-// A part of the block has a flag of its own: the kernel moves no two mappings at once, so the block is copied.
+// A part of the block has another flag: the kernel moves no two mappings in one call, so the block is copied.
 TEST(Realloc, SystemRefusesToMoveTheBlock_CopiedAndErrnoLeftAlone) {
   if (!freehold_is_expected()) GTEST_SKIP() << "glibc leaves the system's error in errno";
   for (const std::size_t from : {std::size_t{2 * kMiB}, std::size_t{80 * kMiB}}) {

@@ -55,7 +55,7 @@ TYPED_TEST(Pools, Fresh_CapacityDistinctAlignedSlotsThenNull) {
       ASSERT_EQ(reinterpret_cast<std::uintptr_t>(slots[i]) % shape.alignment, 0u);
       std::memset(slots[i], static_cast<int>(i), shape.slot_bytes);
     }
-    for (std::size_t i = 0; i < slots.size(); ++i) {  // nobody wrote over another's
+    for (std::size_t i = 0; i < slots.size(); ++i) {  // each slot holds what was written to it
       const auto* bytes = static_cast<const unsigned char*>(slots[i]);
       ASSERT_EQ(bytes[0], static_cast<unsigned char>(i));
       ASSERT_EQ(bytes[shape.slot_bytes - 1], static_cast<unsigned char>(i));
@@ -193,7 +193,7 @@ TYPED_TEST(Pools, OneThread_OperationsAreCountedAndNoConflicts) {
 
 TYPED_TEST(Pools, ManySlots_NoMoreBookkeepingThanPromised) {
 #if defined(FREEHOLD_TEST_SANITIZED)
-  GTEST_SKIP() << "a sanitizer maps memory of its own";
+  GTEST_SKIP() << "a sanitizer maps memory, too";
 #else
   FREEHOLD_SKIP_IF_EMULATED("/proc/self/statm is the emulator's");
   if constexpr (requires { TypeParam::kBookkeepingBytes; }) {
@@ -290,7 +290,7 @@ template <class S>
 class WatchedPools : public testing::Test {
  protected:
   void SetUp() override {
-    if (!base::kAddressSanitizer) GTEST_SKIP() << "nobody watches";
+    if (!base::kAddressSanitizer) GTEST_SKIP() << "no tool watches";
   }
 };
 TYPED_TEST_SUITE(WatchedPools, StrategyTypes, StrategyName);

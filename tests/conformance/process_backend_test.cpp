@@ -283,7 +283,8 @@ class OtherHost {
   [[nodiscard]] bool ok() const { return up_; }
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] std::string address() const { return net_ + "2"; }
-  // Nothing comes or goes any more, and nobody is told; this side's end stays up, or its route would be another one.
+  // Nothing comes or goes any more, and neither side learns of it; this side's end stays up, or its route would be another
+  // one.
   void vanish() const { run("ip netns exec " + name_ + " ip link set " + name_ + "b down"); }
 
  private:
@@ -298,7 +299,7 @@ TEST_F(Gearman_Failures, ServersHostVanishesInTasks_TheyGoToTheNextServer) {
   const test::JobServer there(host.name(), host.address(), 4730);
   ASSERT_TRUE(there.ok());
   Cluster cluster(1);
-  // Of both servers there are machines; the task is at the one that vanishes.
+  // Both servers have machines; the task is at the one that vanishes.
   const test::ChildProcess machine({FREEHOLD_GEARMAN_WORKER, "-s", host.address(), "-n", "2", "-b",
                                     std::to_string(kMaxBytes), "-w", FREEHOLD_WORKER_PROGRAM, FREEHOLD_TEST_COMPONENT});
   GearmanPoolOptions how = cluster.options();

@@ -165,7 +165,7 @@ TEST(Attribution, Plumbing_IsToldFromTheProgramByNameModuleAndFolder) {
   EXPECT_TRUE(is_library_frame(frame("GC_locker", "", 0, "/usr/lib/jvm/lib/server/libjvm.so")));
   EXPECT_TRUE(is_library_frame(inlined("exchange_malloc", "/rustc/59807616e/library/alloc/src/alloc.rs")));
   EXPECT_TRUE(is_library_frame(inlined("allocate", "/usr/include/c++/12/bits/allocator.h")));
-  EXPECT_FALSE(is_library_frame(frame("parse()", "/usr/include/c++/12/bits/std_mutex.h"))) << "inlined, but nobody said so";
+  EXPECT_FALSE(is_library_frame(frame("parse()", "/usr/include/c++/12/bits/std_mutex.h"))) << "inlined, but not marked so";
   EXPECT_FALSE(is_library_frame(frame("xmlNewNode", "", 0, "/lib/libxml2.so.2")));
 }
 

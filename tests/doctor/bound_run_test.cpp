@@ -39,7 +39,7 @@ double known_gain(int pairs) {
 
 json report_of(int pairs) { return doctor_report({"--repeat", "3", "--allocators", "freehold"}, program(pairs)); }
 
-// Whether another malloc made the program faster than the bound could be: then the doctor withdraws it.
+// Returns whether another malloc made the program faster than the bound could be: then the doctor withdraws it.
 bool may_be_withdrawn(const json& report) {
   return std::ranges::any_of(report.at("fixes"),
                              [](const json& fix) { return fix.at("helps") && fix.at("gain").at("low") > 1.0; });

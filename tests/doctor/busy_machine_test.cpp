@@ -88,7 +88,7 @@ TEST(BusyMachine, CpusIdleForLong_Serial) {
   EXPECT_EQ(beside_others(made, 0.3, &recorded), "serial, undecided") << "locks explain a part of it";
   recorded.lock_wait_share = 0;
   made.trials(0, [](Trial& trial) { trial.voluntary_switches = 20'000; });
-  EXPECT_EQ(beside_others(made, 0.3, &recorded), "serial, undecided") << "many short sleeps, of which nobody knows why";
+  EXPECT_EQ(beside_others(made, 0.3, &recorded), "serial, undecided") << "many short sleeps, for unknown reasons";
 }
 
 // A little more CPU time and a little idleness: with all CPUs they would be much. A trial without idleness excuses nothing.

@@ -100,7 +100,7 @@ TEST_F(Plan, LittleTime_GoesToWhatMattersMost) {
   EXPECT_EQ(runs({.variant = 0, .setting = kCopies}, 20), 1u);
 }
 
-// Where malloc takes no time the program itself is run as often as time allows, and other mallocs once the rest was done.
+// If malloc takes no time, the program itself is run as often as time allows, and other mallocs once the rest was done.
 TEST_F(Plan, MallocIsIdle_TimeGoesToTheProgramItself) {
   const auto targets = [&](bool malloc_is_idle) {
     const std::vector<unsigned> none(tasks_.size());

@@ -11,7 +11,7 @@
 namespace {
 constexpr int kThreads = 5;
 
-// Volatile: the compiler is not to leave out what nobody uses.
+// Volatile: the compiler may not leave out a value that is never used.
 void* volatile g_last;
 
 void allocate(int n, std::size_t bytes) {

@@ -154,7 +154,7 @@ TEST(LiveStats, EngineAtRest_ItsOwnStatistics) {
 
 // A mark in the place of a sampled slot is an entry of a cache, but no slot.
 TEST(LiveStats, WhileAHeapProfileIsTaken_MarksAreNoCachedSlots) {
-  constexpr std::size_t kBytes = 10'240;  // a size of which nobody else here has blocks
+  constexpr std::size_t kBytes = 10'240;  // a size of which no other code here has blocks
   ASSERT_TRUE(alloc::start_profile(2 * kBytes));
   std::vector<void*> blocks(600);
   for (void*& block : blocks) block = alloc::allocate(kBytes);
@@ -176,7 +176,7 @@ TEST(LiveStats, BlocksOfAThreadThatEnded_FreedElsewhere_AreRemote) {
   const std::uint64_t remote = own_stats().remote_frees - before;
   EXPECT_GE(remote, 19'500u);
   EXPECT_LE(remote, 20'000u);
-  std::thread([] {  // what a thread frees of its own is not
+  std::thread([] {  // a thread's frees of blocks from its cache are not
     std::vector<void*> own(20'000);
     for (void*& block : own) block = alloc::allocate(112);
     for (void* const block : own) alloc::deallocate(block);

@@ -51,7 +51,7 @@ class Made {
         for (Trial& trial : cell.trials) change(trial);
     return *this;
   }
-  // Of all CPUs' time this much is spent.
+  // Multiplies the time that all CPUs spend by this share.
   Made& busy(std::size_t variant, double share) {
     for (Cell& cell : experiment_.cells)
       if (cell.variant == variant && cell.setting.cpus == kCpus)

@@ -59,7 +59,7 @@ TEST(FilesInTmpfs, Mappings_AreToldByTheirDeviceWhereverItIsMounted) {
         "damaged\n");
   };
   mark_files_in_tmpfs(all, devices, mountinfo);
-  EXPECT_EQ(asked, 2) << "at first, and for a device that nobody mounts";
+  EXPECT_EQ(asked, 2) << "at first, and for a device that is not mounted";
   mark_files_in_tmpfs(all, devices, mountinfo);
   EXPECT_EQ(asked, 2) << "all of them are known";
   std::vector<bool> in_tmpfs;
@@ -270,7 +270,7 @@ TEST(LiveHistoryOfChildren, BlocksOfAProcessThatEnded_AreGoneWithIt) {
   EXPECT_DOUBLE_EQ(live.peak_bytes, 1000);
   EXPECT_DOUBLE_EQ(live.end_bytes, 1000);
   EXPECT_DOUBLE_EQ(live.sites.at(0).at_peak, 1000);
-  EXPECT_TRUE(live.sites[0].is_kept()) << "nobody freed them";
+  EXPECT_TRUE(live.sites[0].is_kept()) << "they were not freed";
   // A process that executes another program keeps its number.
   second.pid = 7;
   EXPECT_DOUBLE_EQ(ends_of(processes, snapshots)[0], 103);

@@ -132,7 +132,7 @@ TEST(SiteOfAStack, InterpretedFunction_BeforeTheInterpreters) {
 // ---- where a process leaves it
 // --------------------------------------------------------------------------------------------
 
-// A map in the process's own folder counts, too: a container has a /tmp of its own.
+// A map in the process's own folder counts, too: a container has another /tmp.
 TEST(PerfMapOfProcess, OfARunningProcess_IsFound) {
   const std::string name = "/tmp/perf-" + std::to_string(::getpid()) + ".map";
   std::ofstream(name) << "1000 10 here\n";

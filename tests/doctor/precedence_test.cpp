@@ -264,8 +264,8 @@ bool comes(const Condition& condition) {
   return false;
 }
 
-// Of a session of its own: 0 if its weight is given back when the process that took it gets the signal, as its terminal
-// would send it.
+// Runs the test in a new session: 0 if its weight is given back when the process that took it gets the signal, as its
+// terminal would send it.
 int exit_code_of_session(int signal) {
   const pid_t leader = ::fork();
   if (leader == 0) {

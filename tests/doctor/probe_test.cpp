@@ -55,7 +55,7 @@ class Probe : public testing::Test {
       if (file.path().extension() == ".trace") return file.path();
     return {};
   }
-  // Of a role that ends well, in one process.
+  // Records a role that ends well, in one process.
   [[nodiscard]] Recording recorded(const std::string& role) const {
     const test::Outcome outcome = run(role);
     EXPECT_TRUE(outcome.ok()) << outcome.describe();
@@ -255,7 +255,7 @@ TEST_F(Probe, LargeBlocksAmongOthers_EachStandsForItselfOnly) {
   }
 }
 
-// Where calls are counted, a few samples of 4'000 bytes stand for tens of thousands of calls, most of them for 50 bytes.
+// With counted calls, a few samples of 4'000 bytes stand for tens of thousands of calls, most of them for 50 bytes.
 TEST_F(Probe, BytesAreCounted_NoSampleStandsForManyOfThem) {
   const test::Outcome outcome = run("sizes", {{"FREEHOLD_PROBE_SAMPLE", "bytes"}});
   EXPECT_TRUE(outcome.ok()) << outcome.describe();
@@ -357,7 +357,7 @@ TEST_F(Probe, NotARecording_SaysWhy) {
   EXPECT_NE(no.why.find("not a recording"), std::string::npos);
 }
 
-// A program may close descriptors that it did not open, and have a file of its own under the number of the probe's.
+// A program may close descriptors that it did not open, and have another file under the number of the probe's.
 TEST_F(Probe, DescriptorIsAnotherFilesNow_ThatIsLeftAloneAndTheRecordingGoesOn) {
   constexpr std::size_t kBlocks = 5'000;
   for (const std::string& folder : {folder_.string(), fs::relative(folder_).string()}) {
@@ -436,7 +436,7 @@ TEST_F(Probe, RecordShorterThanItsHeader_IsNotRead) {
   EXPECT_EQ(recording->blocks.size(), 0U);
 }
 
-// A recording of these events in pages that are watched, each by a thread of its own.
+// A recording of these events in pages that are watched, each by a separate thread.
 void write_page_events(const fs::path& file, const std::vector<doctor::PageEvent>& events) {
   std::string bytes(doctor::kExtentBytes * (1 + events.size()), '\0');
   const auto put = [&](std::size_t at, const auto& value) { std::memcpy(bytes.data() + at, &value, sizeof value); };

@@ -30,8 +30,8 @@ class RecordedAnswer {
 
   Experiment experiment;
   std::unique_ptr<Attribution> recorded, recorded_alone;  // null: nothing was
-  // Of the file, where it was kept for these trials: the verdict on them all, causes that are right, and whether it is right
-  // to advise anything.
+  // The file has these, where it was kept for these trials: the verdict on them all, causes that are right, and whether it
+  // is right to advise anything.
   std::string expected;
   std::vector<std::string> right;
   bool is_advised = false;

@@ -90,7 +90,7 @@ TEST(Resampled, RoundsDrift_WhatIsComparedIsNot) {
   for (Cell& cell : made.experiment_.cells)
     for (Trial& trial : cell.trials) trial.round.reset();
   const Fix apart = made.verdict().fixes[1];
-  EXPECT_GT(apart.gain.high - apart.gain.low, 0.3) << "nobody knows which belong together";
+  EXPECT_GT(apart.gain.high - apart.gain.low, 0.3) << "it is unknown which belong together";
 }
 
 TEST(Resampled, IntervalsOfDriftingRounds_HoldTheTruth) {

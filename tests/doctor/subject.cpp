@@ -80,7 +80,7 @@ void remote() {
 }
 
 // A thread allocates 40 blocks and frees every second one, whose places another thread's blocks get: neighbours belong to
-// different threads, by the allocator's doing. 600 times. Of 64 bytes each has a line of its own.
+// different threads, by the allocator's doing. 600 times. Blocks of 64 bytes have a line each.
 void neighbours(std::size_t bytes) {
   constexpr unsigned kRounds = 600, kAtOnce = 20;
   static std::atomic<unsigned> turn{0};
@@ -201,7 +201,7 @@ void in_child(const Body& body) {
   if (waitpid(child, &status, 0) != child || status != 0) std::abort();
 }
 
-// Goes to another folder, and on with each small number as a file of its own, as its child does.
+// Goes to another folder, opens its own files under all small numbers, and goes on, as its child does.
 void takes_numbers() {
   if (::chdir("/") != 0) std::abort();
   take_all_numbers();
@@ -219,7 +219,7 @@ void takes_numbers() {
   });
 }
 
-// The same where the recording has another place meanwhile, and another file has its path. Children have no file at all.
+// The same after the recording was moved to another place, and another file has its path. Children have no file at all.
 void loses_recording() {
   const std::string folder = std::getenv("FREEHOLD_PROBE_DIRECTORY");
   if (std::rename(folder.c_str(), (folder + "-moved").c_str()) != 0) std::abort();
@@ -255,7 +255,7 @@ void lines() {
   std::printf("%u lines shared\n", shared);
 }
 
-// Out of the compiler's sight, which otherwise leaves out an allocation that nobody uses and takes it for a success.
+// Hides a block from the compiler, which otherwise leaves out an allocation that is never used and takes it for a success.
 bool is_refused(void* block) {
   asm volatile("" : "+r"(block));
   return block == nullptr;

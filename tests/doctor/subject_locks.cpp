@@ -20,7 +20,7 @@
 #include <mutex>
 #include <thread>
 
-// Two threads, of which one sleeps with a mutex that the other waits for meanwhile. Beside it, a mutex of its own for each,
+// Two threads, of which one sleeps with a mutex that the other waits for. Each also has a mutex that the other does not use,
 // and each waits for work at the end.
 void locks() {
   static std::mutex shared;

@@ -148,7 +148,7 @@ TEST(Evidence, KernelWorksForMallocAndFaultsStay_NotItsLock) {
   EXPECT_EQ(found(made.verdict(&recorded)), "page-faults");
 }
 
-// One slow trial made a program seem to lose a fifth. Nobody sleeps in malloc, and samples see no time that grows there.
+// One slow trial made a program seem to lose a fifth. No thread sleeps in malloc, and samples see no time that grows there.
 TEST(Evidence, SamplesSeeNothingGrowInMalloc_NotItsLock) {
   Attribution recorded;
   recorded.cpu_share = 0.5;
@@ -388,7 +388,7 @@ TEST(Evidence, NothingRecorded_BoundOfTheSamples) {
     EXPECT_LE(1 - 1 / most->high, 2 * share + 0.01) << share;
   }
   add_delays(made, 1e9, made.experiment_.cells[1]);
-  EXPECT_LE(made.verdict().most_gain.value().high, 1.7) << "nobody knows what a call takes";
+  EXPECT_LE(made.verdict().most_gain.value().high, 1.7) << "it is unknown what a call takes";
   made.experiment_.code.lock_sleepers = kCpus / 4.0;
   EXPECT_FALSE(made.verdict().most_gain) << "they may be malloc's locks";
 }

@@ -20,7 +20,7 @@
 namespace freehold::doctor {
 namespace {
 
-// What a program needs in a setting, if nobody disturbs it.
+// A program's needs in a setting, if it is not disturbed.
 struct Needs {
   double wall_s = 0;
   double cpu_s = 0;
@@ -234,7 +234,7 @@ void expect_no_contradiction(const Experiment& experiment, const Verdict& verdic
     EXPECT_FALSE(verdict.cause == Cause::kAllocatorLock || verdict.cause == Cause::kOwnLock ||
                  verdict.cause == Cause::kRemoteFrees || verdict.cause == Cause::kOwnSharing ||
                  verdict.cause == Cause::kAllocatorFalseSharing || verdict.cause == Cause::kMixed)
-        << "one thread waits for nobody";
+        << "one thread waits for no other";
     EXPECT_EQ(verdict.allocator_share.value, 0);
   }
 }

@@ -124,7 +124,7 @@ TEST(Verdict, ThreadsWaitOnALock_OwnLock) {
   recorded.lock_wait_share = 0.7;
   const Made made = Made().takes(0, 1, 1).treated(1, 0.99).copies(1).busy(0, 0.3).busy(1, 0.3);
   EXPECT_EQ(found(made.verdict(&recorded)), "own-lock");
-  EXPECT_EQ(found(made.verdict()), "serial") << "nobody saw what they wait for";
+  EXPECT_EQ(found(made.verdict()), "serial") << "it was not seen what they wait for";
 }
 
 // A lock that is held for moments: its waiters seldom sleep for long, and the kernel is busy with putting them to sleep and
@@ -318,7 +318,7 @@ TEST(Verdict, CopiesDifferBetweenTrials_NotSure) {
 }
 
 TEST(Verdict, HalfAndHalf_MixedWithItsShares) {
-  // Of 0.75 s that are lost 0.375 s go with another allocator.
+  // Another allocator saves 0.375 s of the 0.75 s that are lost.
   Attribution recorded;
   recorded.cpu_share = recorded.blocked_share = 0.3;
   recorded.lock_wait_share = 0.4;

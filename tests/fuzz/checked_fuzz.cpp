@@ -2,7 +2,7 @@
 // Random legal calls from several threads under checked mode, beside a shadow map, and misuse that is planted in children of
 // fork: every planted misuse must be reported with the right kind and address, and no legal call may be.
 //
-//   checked_fuzz LIBRARY [SECONDS]   rounds with fresh seeds, each a process of its own with options of its own
+//   checked_fuzz LIBRARY [SECONDS]   rounds with fresh seeds, each a new process with other options
 //   checked_fuzz LIBRARY --seed N    one round, again
 //
 // A round that fails prints its seed and its options. FREEHOLD_TEST_SEED is the first seed.

@@ -77,7 +77,7 @@ TEST(Crash, AwaitEnd_TellsTheDead_AndOrdersWhatTheyDid) {
   EXPECT_TRUE(died && lived);
 }
 TEST(Crash, AwaitEnd_OfOneWhoSleeps_Deadlock) {
-  const Result result = explore({.name = "crash/nobody ends"}, [](Execution& run) {
+  const Result result = explore({.name = "crash/no thread ends"}, [](Execution& run) {
     Word word{0};
     run.spawn([&] { A::wait_shared(word, 0u); });
     run.spawn([&] { await_end(0); });

@@ -62,7 +62,7 @@ struct Observed {
 Program parse(std::string_view text);
 std::string text(const Program& program);
 std::string outcome(const Program& program, const Observed& observed);
-// Whether the outcome fits a pattern, in which a `.` stands for any character.
+// Returns whether the outcome fits a pattern, in which a `.` stands for any character.
 bool fits(std::string_view outcome, std::string_view pattern) noexcept;
 
 }  // namespace freehold::litmus

@@ -53,13 +53,13 @@ TEST(Idle, FourThreadsWhereTheHelperThreadIsRefused_LittleIsLeftAtOnce) {
   EXPECT_EQ(figure_of(outcome, "threads"), 4);
 }
 
-// Of 200 MiB some 23 are left, in pages that the last steps did not come to; 118 where a step makes a quarter of the calls.
+// Some 23 of 200 MiB are left, in pages that the last steps did not come to; 118 if a step makes a quarter of the calls.
 TEST(Idle, FreedInAnyOrder_LittleIsLeftAtOnce) {
   EXPECT_LE(figure_of(run_and_print({"idle_freed_in_any_order"}), "resident_mib"), 50);
 }
 
-// What a program regretted to have given back stays, up to 64 MiB where nobody purges in time (docs/guarantees.md); with the
-// purger thread that goes back, too.
+// What a program regretted to have given back stays, up to 64 MiB where no thread purges in time (docs/guarantees.md); with
+// the purger thread that goes back, too.
 TEST(Idle, AfterASawtooth_NoMoreThanTheRegretStays) {
   const Outcome outcome = run_and_print({"idle_after_a_sawtooth"});
   EXPECT_LE(figure_of(outcome, "resident_mib"), 12 + figure_of(outcome, "live_mib") + 64);

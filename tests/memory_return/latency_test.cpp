@@ -37,7 +37,7 @@ double best_worst_ms(const std::vector<std::string>& arguments) {
 TEST(Latency, TwoHundredThousandRunsAreFreed_EachFreeIsBounded) {
   EXPECT_LE(best_worst_ms({"latency_of_freeing_runs", "200000"}), kWorstMs);
 }
-// Of the thread's own CPU time: ten times the runs may cost each free a little more, for the processor's caches.
+// The thread's own CPU time counts: ten times the runs may cost each free a little more, for the processor's caches.
 TEST(Latency, TenTimesTheFreeRuns_FreeCostsAboutTheSame) {
   double best = __builtin_inf();
   for (int i = 0; i < 3 && best > 4; ++i) {

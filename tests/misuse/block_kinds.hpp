@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Kinds of misuse that every allocator with an object of its own can suffer. Other blocks of it stay in use meanwhile, as in
-// any program.
+// Kinds of misuse that every allocator that is an object can suffer. Other blocks of it stay in use, as in any program.
 //
 //   Allocator: make(bytes) -> char*, end(pointer); for some kinds end(pointer, bytes), resize(pointer, bytes)
 #pragma once

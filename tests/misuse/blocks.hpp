@@ -29,8 +29,8 @@ inline char* block_of(std::size_t n) {
 inline void write(char* p, char value = 0x41) { *static_cast<volatile char*>(another(p)) = value; }
 inline char read(char* p) { return *static_cast<volatile char*>(another(p)); }
 
-// Frees 64 MiB, which is more than a quarantine holds. Blocks of another size than the misused one, so that it is not
-// handed out again, or of its own size, so that it is.
+// Frees 64 MiB, which is more than a quarantine holds. The blocks have another size than the misused one, so that it is not
+// handed out again, or the same size, so that it is.
 inline void flush(std::size_t n) {
   for (std::size_t freed = 0; freed < 64 * kMiB; freed += n) release(CApi::allocate(n));
 }

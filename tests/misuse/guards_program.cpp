@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // guards_program KIND: does something that guarded blocks must bear, or misuses a block in a way that is of their pages; the
-// other ways are malloc_program's. For FREEHOLD_GUARD_RATE=1, where every block of at most a page has a page of its own. If
+// other ways are malloc_program's. For FREEHOLD_GUARD_RATE=1, where every block of at most a page has a separate page. If
 // the process is not ended for it, prints "still alive" and exits with 0.
 #include <fcntl.h>
 #include <pthread.h>
@@ -107,8 +107,8 @@ void in_a_child(void (*f)()) {
   if (WIFSIGNALED(status)) ::raise(WTERMSIG(status));
 }
 
-// Of many blocks that are allocated and freed in turns, so that arrays run empty: how many have a page of their own. Their
-// size is exact; that of others is the slot's.
+// Counts how many of many blocks, allocated and freed in turns so that arrays run empty, have a separate page. Their size is
+// exact; that of others is the slot's.
 void count_guarded(int turns) {
   constexpr std::size_t kBlocks = 2'000, kBytes = 100;
   std::vector<void*> blocks(kBlocks);
@@ -186,7 +186,7 @@ void fork_amid_a_report() {
   }
   ::_exit(0);
 }
-// Who reports goes on, though it was cancelled meanwhile.
+// A reporting thread goes on, though it was cancelled during the report.
 void cancelled_amid_a_report() {
   const int pipe = fill_standard_error();
   ::pthread_cancel(start_a_report());

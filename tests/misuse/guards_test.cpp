@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Sampled guards in whole programs: each kind of misuse in a process of its own, with every allocation guarded.
+// Sampled guards in whole programs: each kind of misuse in a separate process, with every allocation guarded.
 #include <gtest/gtest.h>
 
 #include <regex>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Kinds of misuse: each has a name and a function that commits it. A program runs one kind in a process of its own.
+// Kinds of misuse: each has a name and a function that commits it. Each kind runs in a separate process.
 //
 //   malloc_program KIND     commits it; 0 and "still alive" if the process is not ended for it
 //   malloc_program --list   the names of all kinds, one a line
@@ -38,7 +38,7 @@ using Kinds = std::span<const Kind>;
   ::_exit(77);
 }
 
-// A function of this process by its name; the process ends if there is none.
+// A function of this process by its name; the process ends if it has no such function.
 template <class Function>
 Function* needed(const char* name) {
   void* const found = ::dlsym(RTLD_DEFAULT, name);

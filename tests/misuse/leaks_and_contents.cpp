@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Blocks that nobody frees, and contents that nobody wrote. A leak ends nothing: the list at exit is what counts, against
-// the list of a run that leaks nothing ("leak_of_nothing"). The kinds of contents print what they have read.
+// Blocks that are never freed, and contents that were never written. A leak ends nothing: the list at exit is what counts,
+// against the list of a run that leaks nothing ("leak_of_nothing"). The kinds of contents print what they have read.
 #include <new>
 
 #include "tests/misuse/blocks.hpp"

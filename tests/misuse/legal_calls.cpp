@@ -129,7 +129,7 @@ void allocate_in_thread_specific_destructors() {
   std::thread([] { ::pthread_setspecific(key, block_of(50)); }).join();
 }
 
-// Bytes that a malloc may use as marks of its own are as good as any others.
+// Bytes that a malloc may use as its marks are as good as any others.
 void contents_that_look_like_marks() {
   for (const int byte : {0x00, 0xbe, 0xdf, 0xa5, 0xff, 0xef, 0xcd, 0xab}) {
     for (const std::size_t n : kSizes) {

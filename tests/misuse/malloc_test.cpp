@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Misuse ends the process with one fixed line on standard error and SIGABRT: each kind in a process of its own.
+// Misuse ends the process with one fixed line on standard error and SIGABRT: each kind in a separate process.
 #include <gtest/gtest.h>
 
 #include <regex>

@@ -55,8 +55,8 @@ void claim_against_claim_of_the_last(sim::Execution& run) {
   });
 }
 
-// The last slot of a span comes back while a claim of another class needs that span, and a refill of its own class wants
-// the slot.
+// The last slot of a span comes back while a claim of another class needs that span, and a refill of the slot's class wants
+// it.
 template <class Traits, bool kRefill>
 void drain_against_claim(sim::Execution& run) {
   ArenaWorld<Traits> world;
@@ -178,8 +178,8 @@ void run_against_claim(sim::Execution& run) {
   run.check([&] { world.check_at_rest({held}, {1}); });
 }
 
-// Runs of two threads in one chunk, and their pages going back meanwhile: what one frees the other may take at once, zeroed
-// or as it was left, and nobody gets a span that the purger has in hand.
+// Two threads use runs in one chunk whose pages go back: what one frees the other may take at once, zeroed or as it was
+// left, and neither gets a span that the purger has in hand.
 template <class Traits, bool kTrim>
 void run_against_run(sim::Execution& run) {
   ArenaWorld<Traits> world;
@@ -298,7 +298,7 @@ void everything(sim::Execution& run) {
   });
 }
 
-// ---- the shipped algorithm; the mutex has a model of its own, so here it never spins
+// ---- the shipped algorithm; the mutex has its own model, so here it never spins
 
 template <class Traits>
 sim::Scenarios scenarios() {

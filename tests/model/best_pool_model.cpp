@@ -67,7 +67,7 @@ void last_slot(Execution& run) {
   run.check([&] { expect_free(pool, 2); });
 }
 
-// One thread gives memory back while another one asks for a slot of a pool that nobody uses.
+// One thread gives memory back while another one asks for a slot of a pool that no thread uses.
 void trimming(Execution& run) {
   Pool<SimAtomics> pool(kTiny);
   void* const a = pool.acquire();

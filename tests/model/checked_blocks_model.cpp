@@ -18,7 +18,7 @@ using sim::Options;
 using sim::Result;
 using sim::SimAtomics;
 
-// The source's own data is ordered by a lock of its own, as the engine's is by its atomics.
+// The source's data is ordered by its lock, as the engine's is by its atomics.
 struct LockedSource : TinySource<4, 1024> {
   using Tiny = TinySource<4, 1024>;
   LockedSource() {

@@ -296,7 +296,7 @@ void everything(sim::Execution& run) {
   });
 }
 
-// ---- the shipped algorithm; the mutex has a model of its own, so here it never spins
+// ---- the shipped algorithm; the mutex has its own model, so here it never spins
 
 template <class Traits>
 sim::Scenarios scenarios() {

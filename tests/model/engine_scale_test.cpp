@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The whole engine on simulated cores (sim/engine): the cost of a malloc and its free in coherence misses and lock
 // hand-overs on 4, 16 and 64 cores, by workload and size. Cores take turns of one access and do nothing but malloc and free,
-// which is the worst case. Held in three ways: near the golden figures; flat from 4 cores on, but for the rows of kNotFlat;
-// and without a lock, but for the rows of kLocked. --rewrite-golden on the command line rewrites the file, and the commit
+// which is the worst case. Held in three ways: near the golden figures; flat from 4 cores on, except the rows of kNotFlat;
+// and without a lock, except the rows of kLocked. --rewrite-golden on the command line rewrites the file, and the commit
 // says why.
 #include <gtest/gtest.h>
 
@@ -125,8 +125,8 @@ TEST(EngineScale, ThreadThatUsesOneSize_ThreeLocks) {
 
 // ---- memory nodes ----------------------------------------------------------------------------------------------------
 
-// Of the lines that came, those that another of two nodes served, at most, on 4, 16 and 64 cores. A block's first line is
-// one that its own memory serves.
+// The lines that another of two nodes served, of all that came, at most, on 4, 16 and 64 cores. A block's first line is one
+// that its own memory serves.
 struct Far {
   EngineWorkload workload;
   std::vector<std::size_t> sizes;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // sync::ForkGate and alloc::DeferredList on the simulated machine. Threads change two words that belong together, under a
 // lock, as the engine's slow paths do; others fork. Oracle: at the moment of the copy the words agree and no lock is held;
-// nobody waits for ever, even if fork waits for a lock whose holder wants memory; nothing that was put off is left behind.
+// no thread waits for ever, even if fork waits for a lock whose holder wants memory; nothing that was put off is left
+// behind.
 #include <gtest/gtest.h>
 
 #include "freehold/alloc/process/fork_work.hpp"
@@ -153,7 +154,7 @@ void put_off_frees(sim::Execution& run) {
   run.check([&] { SIM_CHECK(notes[0].done && notes[1].done); });
 }
 
-// The process confines itself amid all this: nobody may fence others afterwards.
+// The process confines itself in the middle of this: no thread may fence others afterwards.
 void copy_amid_confinement(sim::Execution& run) {
   World<> world;
   run.spawn([&] {
@@ -176,7 +177,7 @@ TEST(ForkGate_Model, EveryScenario_TheCopyIsWholeAndNobodyWaitsForEver) {
                       {{.name = "lock", .preemptions = 3}, copy_behind_anothers_lock<false>},
                       {{.name = "two", .preemptions = 3}, two_forks},
                       {{.name = "put off", .preemptions = 3}, put_off_frees<>},
-                      // Where the kernel cannot fence other threads, each fences for itself.
+                      // If the kernel cannot fence other threads, each fences for itself.
                       {{.name = "fences", .preemptions = 3, .stale = 2}, copy_amid_changes<false, model::NoMembarrier>}});
 }
 

@@ -45,7 +45,7 @@ struct World {
 
   explicit World(unsigned count) { slots.init(pages, pages.memory, kPage, states, records, count); }
 
-  // Of `bytes` bytes; the record says so in each of its parts.
+  // Allocates `bytes` bytes; the record says so in each of its parts.
   void* allocate(std::size_t bytes) {
     return slots.allocate(bytes, 1, false, [=](Trace& trace) { trace_of(10 * bytes, trace); });
   }

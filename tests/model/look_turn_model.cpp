@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // alloc::LookTurn on the simulated machine. Oracle: what a thread does in its turn is free of races with the next turn and
-// with threads that waited. Beside a thread that is stopped in its turn nobody waits a second time. Every turn that nobody
-// waited for in vain is waited for.
+// with threads that waited. Beside a thread that is stopped in its turn no thread waits a second time. Every turn is waited
+// for, unless a thread has waited for it in vain.
 #include "freehold/alloc/return/look_turn.hpp"
 
 #include <gtest/gtest.h>

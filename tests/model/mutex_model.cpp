@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// sync::Mutex under every interleaving within the bounds. The oracle: plain data that the lock protects is free of races
-// and no increment is lost; nobody sleeps for ever; a mutant of each order and of each step of the protocol is caught.
+// sync::Mutex under every interleaving within the bounds. The oracle: plain data that the lock protects is free of races and
+// no increment is lost; no thread sleeps for ever; a mutant of each order and of each step of the protocol is caught.
 #include <gtest/gtest.h>
 
 #include "freehold/sync/lock.hpp"

@@ -57,8 +57,8 @@ class SimDriver {
   timer::Rounds<SimAtomics> rounds_;
 };
 
-// The timers end in check(). An execution that is cut short leaves them: its thread is in a round for ever, so that nobody
-// could wait for its end.
+// The timers end in check(). An execution that is cut short leaves them: its thread is in a round for ever, so that its end
+// would never come.
 template <class D, class Locking>
 struct Scenarios {
   using Owned = timer::OwnedTimer<D, Locking>;

@@ -35,7 +35,7 @@ class OncePages {
   OncePages() { memory.fill(std::byte{0}); }
 
   void* allocate_page() {
-    // relaxed: a real upstream synchronises with the next user of a page; here there is none.
+    // relaxed: a real upstream synchronises with the next user of a page; here no order is needed.
     const std::uint32_t i = next_.fetch_add(1, std::memory_order_relaxed);
     SIM_CHECK(i < kPages);
     out_[i].store(1);
@@ -214,7 +214,7 @@ void leave_against_free_and_join(Execution& run) {
   run.check([&] { scene.check_empty(); });
 }
 
-// A thread gathers slots of an owner that leaves meanwhile, and leaves itself.
+// A thread gathers slots of an owner that leaves, and leaves itself.
 template <class S>
 void gather_against_leave(Execution& run) {
   S scene;
@@ -272,7 +272,7 @@ struct LooksAlways : Config {
   static constexpr std::uint32_t kCollectAt = 1;
 };
 
-// Of exits, which every mutant goes through.
+// Exits: every mutant goes through these.
 template <class Config, class A = SimAtomics>
 sim::Scenarios exits() {
   using S = Scene<Config, A>;

@@ -310,14 +310,14 @@ void crowded_border(sim::Execution& run, const Subject& subject) {
 }
 
 sim::Options options_of(const Scenario& scenario, const Subject& subject, const Effort& effort) {
-  // What waits for a lock sleeps at once: the lock has a model of its own (mutex_model.cpp).
+  // A thread that waits for a lock sleeps at once: the lock has its own model (mutex_model.cpp).
   return {.name = subject.name + "/" + scenario.name,
           .stale = effort.stale,
           .decide = sim::Decide::kAlternative,
           .print = effort.print};
 }
 
-// Each thread on a CPU of its own; and, if the pool asks for the CPU, on fewer, from `fewest` on.
+// Each thread runs on a separate CPU; and, if the pool asks for the CPU, on fewer, from `fewest` on.
 sim::Result on_all_cpus(const Scenario& scenario, const Subject& subject, sim::Options options, unsigned fewest) {
   const auto body = [&](sim::Execution& run) { scenario.body(run, subject); };
   sim::Result sum = sim::explore(options, body);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// PrivateHeap on the simulated machine: shards and their owners, the central lists, the end of memory, waiting for room,
-// and threads that lock everything. The oracle: a block is data of the thread that has it, so that one handed out twice, or
-// without what its former user did being visible, is a data race; the heap's invariants hold at the end; nobody waits for
+// PrivateHeap on the simulated machine: shards and their owners, the central lists, the end of memory, waiting for room, and
+// threads that lock everything. The oracle: a block is data of the thread that has it, so that one handed out twice, or
+// without what its former user did being visible, is a data race; the heap's invariants hold at the end; no thread waits for
 // ever.
 #include <gtest/gtest.h>
 
@@ -185,7 +185,7 @@ void scarce(Execution& run) {
 }
 
 // One thread looks at the whole heap, gives pages back, or holds it as before a fork, while the other works: in a shard that
-// is there already, or in one that it makes meanwhile.
+// is there already, or in one that it makes then.
 template <class H, bool kShardIsMade>
 void looked_at(Execution& run) {
   start_afresh();
@@ -322,7 +322,7 @@ TEST(PrivateHeap_Mutants, OwnersOrdersAndFencesWeakened_AreSeen) {
   EXPECT_NE(killed_among_owners<OwnedHeap<model::NoHeavyFence>>(), Failure::kNone);
 }
 
-// Who gives memory back wakes nobody.
+// A thread that gives memory back wakes no other.
 struct SilentAtomics : SimAtomics {
   static void notify_all(atomic<std::uint32_t>&) noexcept {}
 };

@@ -152,7 +152,7 @@ Failure killed() {
   return sim::first_failure("remote_free", scenarios<List>(2, 0), 2);
 }
 
-// Of the lock-free list's orders.
+// These weaken the lock-free list's orders.
 FREEHOLD_WEAKER(PushRelaxed, LockFreeListOrders, kPush, relaxed);
 FREEHOLD_WEAKER(SeeClosedRelaxed, LockFreeListOrders, kSeeClosed, relaxed);
 FREEHOLD_WEAKER(TakeRelaxed, LockFreeListOrders, kTake, relaxed);
@@ -169,13 +169,13 @@ TEST(RemoteFreeList_Mutants, LockFreeOrdersWeakened_Race) {
   EXPECT_EQ(killed<Ordered<CloseReleases>>(), Failure::kRace);
 }
 
-// Of the lock-free list's steps: a read-modify-write in two halves.
+// Tears the lock-free list's steps: a read-modify-write in two halves.
 TEST(RemoteFreeList_Mutants, LockFreeStepsTorn_SlotLostOrTakenTwice) {
   EXPECT_NE(killed<LockFreeList<model::Tearing<model::kExchange>>>(), Failure::kNone);
   EXPECT_NE(killed<LockFreeList<model::Tearing<model::kCompareExchange>>>(), Failure::kNone);
 }
 
-// Of the mutex list: its lock.
+// Weakens the mutex list's lock, or leaves it out.
 template <class Orders>
 using Locked = MutexPendingList<SimAtomics, sync::Mutex<SimAtomics, sync::CountWaits<SimAtomics>, Orders>>;
 FREEHOLD_WEAKER(RelaxedTake, sync::MutexOrders, kTake, relaxed);
@@ -192,7 +192,7 @@ TEST(RemoteFreeList_Mutants, MutexWeakenedOrAbsent_Race) {
   EXPECT_EQ((killed<MutexPendingList<SimAtomics, NoLock>>()), Failure::kRace);
 }
 
-// Of the mutex list's steps: a list that forgets to close, or to take before it closes.
+// Breaks the mutex list's steps: a list that forgets to close, or to take before it closes.
 struct NeverCloses : MutexPendingList<SimAtomics> {
   Node* close() noexcept { return drain(); }
 };

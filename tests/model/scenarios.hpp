@@ -18,7 +18,7 @@ struct Scenario {
 };
 using Scenarios = std::vector<Scenario>;
 
-// The bounds for algorithms with a lock, which has a model of its own: here nobody spins.
+// The bounds for algorithms with a lock, which has its own model: here no thread spins.
 inline Options within(const char* name, unsigned preemptions, unsigned stale, unsigned cpus = 0) {
   return {.name = name,
           .cpus = cpus,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // pool::Shortage on the simulated machine. Two places, one thing: a walker holds it in one place or is about to put it into
-// the other, so that there is always one free place; a searcher may not answer that there is none. The generic scenarios
+// the other, so that there is always one free place; a searcher may not answer that no place is free. The generic scenarios
 // of pools_model.cpp seldom get a thread to walk behind another's sweep; here it does nothing else.
 #include "freehold/strategies/shortage.hpp"
 

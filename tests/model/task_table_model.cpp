@@ -153,7 +153,7 @@ TEST(TaskTable_Model, TwoTasksEach_Pct_AnybodyDies) {
                  {.clients = 2, .tasks = 2, .entries = 2, .supervisor_dies = true}));
 }
 
-// A client drops its task at any moment, or wants the worker dead, too; the worker finishes or is killed meanwhile.
+// A client drops its task at any moment, or wants the worker dead, too; at the same time the worker finishes or is killed.
 Result dropped(bool kills) {
   const sim::Options options{.name = kills ? "table/kill" : "table/drop", .preemptions = 3, .stale = kills ? 1u : 0u};
   return sim::explore(options, [kills](sim::Execution& run) {
@@ -359,7 +359,7 @@ struct LastOfThreeWakesNobody : SimAtomics {
     if (sim::thread_index() != 2) SimAtomics::notify_one_shared(a);
   }
 };
-// A worker died between its result and the wake-up, and nobody makes up for it.
+// A worker died between its result and the wake-up, and the wake-up stays lost.
 struct SupervisorWakesNobody : SimAtomics {
   template <class T>
   static void notify_all_shared(atomic<T>& a) noexcept {

@@ -75,9 +75,8 @@ Result timed(bool worker_dies) {
 TEST(TaskTable_Model, TwoTasksInTurn_OnlyWhatHasBegunIsOverdue) { expect_ok(timed(false)); }
 TEST(TaskTable_Model, WorkerDies_TheNextOnesTimeIsItsOwn) { expect_ok(timed(true)); }
 
-// A component refuses its task, which has to wait for its next run; its worker may die at any step, and the supervisor looks
-// at clock and times meanwhile. The task is neither lost nor begun before its time, and takes no other run's time for its
-// own.
+// A component refuses its task, which has to wait for its next run; its worker may die at any step while the supervisor
+// looks at clock and times. The task is neither lost nor begun before its time, and takes no other run's time for its own.
 template <class A = SimAtomics>
 Result refused(bool worker_dies) {
   const sim::Options options{.name = worker_dies ? "table/refused, worker dies" : "table/refused",
@@ -134,7 +133,7 @@ struct TimeKeptBy : SimAtomics {
     }
   };
 };
-// A worker gives its task back, and nobody knows until when.
+// A worker gives its task back, and no process notes until when.
 struct DueForgotten : SimAtomics {
   template <class T>
   struct atomic : sim::atomic<T> {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The driver of timers on the simulated machine: its sleep, and waiting for a callback's end. Oracle: nobody sleeps for
+// The driver of timers on the simulated machine: its sleep, and waiting for a callback's end. Oracle: no thread sleeps for
 // ever, and what a callback uses may go once it is quiet, else there is a race on plain data.
 #include <gtest/gtest.h>
 
@@ -37,7 +37,7 @@ Result earlier_time_wakes(const sim::Options& options, bool in_place) {
     ledger.create_armed(timer, in_place ? 5 : 1000);
     if (in_place) ledger.set(timer, 1000);
     run.spawn([&] {
-      while (timer.called == 0) {  // nobody else writes it
+      while (timer.called == 0) {  // no other thread writes it
         const std::uint32_t looked = alarm.look();
         ledger.advance(in_place ? 4 : 6);
         if (timer.called == 0) alarm.sleep(ledger.wheel(), looked);
@@ -139,8 +139,8 @@ Failure quiescence(bool print) {
   return Failure::kNone;
 }
 
-// Who waits for a round to pass finds that the owner saw what was written before; nobody waits for ever. The owner's second
-// round waits until it is asked for; with one round it ends while the other thread may not have begun.
+// A thread that waits for a round to pass finds that the owner saw what was written before; no thread waits for ever. The
+// owner's second round waits until it is asked for; with one round it ends while the other thread may not have begun.
 template <class A, class Orders>
 Result round_passes(const sim::Options& options, std::uint32_t rounds_in_all) {
   return sim::explore(options, [=](Execution& run) {

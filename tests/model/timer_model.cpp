@@ -346,7 +346,7 @@ using NoVersions = Masked<~0xffff'ffe0ull>;
 using NoCancelMark = Masked<~4ull>;
 // A set() does not hold the timer.
 using NoHold = Masked<~2ull>;
-// Nobody remembers that the owner was told.
+// The word does not keep that the timer was posted to the owner.
 using NoToldMark = Masked<~8ull>;
 
 // Changes by a load and a store, of the atomics of so many bytes.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// For the models of the arena and of the core: a configuration with two chunks of four spans of two pages, and a page
-// source whose pages are stamps. Each page carries a plain stamp, 0 when nobody uses it, else 1 + the number of the thread
-// that does; the page source writes the stamps of what it purges. So a page handed out twice, purged while in use, or reused
+// For the models of the arena and of the core: a configuration with two chunks of four spans of two pages, and a page source
+// whose pages are stamps. Each page carries a plain stamp, 0 when no thread uses it, else 1 + the number of the thread that
+// does; the page source writes the stamps of what it purges. So a page handed out twice, purged while in use, or reused
 // without its former user's writes, is a data race or a wrong stamp.
 #pragma once
 #include <cstddef>
@@ -97,7 +97,7 @@ struct TinyConfig {
   static constexpr unsigned kReservedWords = 2;
 };
 
-// A page source over arrays of its own. The arena's memory is addresses only.
+// A page source over arrays that it owns. The arena's memory is addresses only.
 template <class Layout>
 struct TinyPages {
   static constexpr std::size_t kPage = Layout::kPage;

@@ -34,7 +34,7 @@ inline constexpr unsigned kTwoWords = 66;   // slots: 64 in word 0, two in word 
 inline constexpr unsigned kOneWord = 2;     // slots of a small span, which can be handed out whole
 inline constexpr unsigned kStamped = 3;     // slots of a word that carry a stamp: all that the scenarios hand out singly
 inline constexpr unsigned kMaxSpans = 128;  // two levels of summaries
-inline constexpr unsigned kTags = 3;        // 0: nobody's
+inline constexpr unsigned kTags = 3;        // 0: no pool's
 inline constexpr unsigned kStripes = 2;     // of the pools' trees, at most
 
 template <class Traits>
@@ -78,7 +78,7 @@ class WordPoolWorld {
 
   Pool& pool(unsigned tag = 1) { return pools_[tag]; }
 
-  // ---- set-up: everything is in use by nobody at first
+  // ---- set-up: everything is in use, and no thread's, at first
 
   // Makes slots free, with every summary as a put would leave it.
   void free_at_first(WordIndex index, std::uint64_t bits) {
@@ -145,7 +145,7 @@ class WordPoolWorld {
       acquired(all);
       for_each_stamp(all, [](auto& stamp) { stamp.store(0); });
     }
-    owners_[span].store(0, std::memory_order_relaxed);  // as the arena does: nobody's, perhaps for long
+    owners_[span].store(0, std::memory_order_relaxed);  // as the arena does: no pool's, perhaps for long
     owners_[span].store(static_cast<std::uint8_t>(to), std::memory_order_release);
     const Taken mine = pools_[to].publish(span, keep);
     acquired(mine);

@@ -14,7 +14,7 @@ TEST(Fork, AmidFreesThatEndSamplesOfAProfile_ChildGivesBackEachSlotOnce) {
 }
 TEST(Fork, ManyThreadsForkAtOnce_ChildrenAllocate) { expect_passes("fork_from_many_threads"); }
 TEST(Fork, ThreadsComeAndGo_ChildAllocates) {
-  // https://gitlab.com/qemu-project/qemu/-/issues/358: nobody unlocks in the child what a thread that begins holds in QEMU.
+  // https://gitlab.com/qemu-project/qemu/-/issues/358: the child never unlocks what a thread that begins holds in QEMU.
   FREEHOLD_SKIP_IF_EMULATED("a child that begins a thread hangs if another thread began amid the fork");
   expect_passes("fork_amid_short_threads");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// process_supervisor WORKERS PROGRAM COMPONENT: a supervisor in a process of its own, so that it can be killed. The table is
+// process_supervisor WORKERS PROGRAM COMPONENT: a supervisor in a separate process, so that it can be killed. The table is
 // descriptor 3, the wakeup eventfd 4.
 #include <cstdio>
 #include <cstdlib>

@@ -98,7 +98,7 @@ class Clients {
   std::atomic<std::uint64_t> delivered_{0}, wrong_{0};
 };
 
-// Whether more tasks are delivered, within half a minute.
+// Returns whether more tasks are delivered, within half a minute.
 bool goes_on(const Clients& clients) {
   const std::uint64_t before = clients.delivered();
   for (const auto end = std::chrono::steady_clock::now() + 30s; std::chrono::steady_clock::now() < end;) {
@@ -207,7 +207,7 @@ TEST_F(Process_Stress, SupervisorsKilledUnderLoad_TheNextTakesOver) {
 }
 
 // A component writes anywhere in the table, a few words or thousands, while good tasks run. Tasks may fail or be wrong; the
-// client lives, nobody waits for ever, and afterwards all is well. A million writes at scale 20.
+// client lives, no process waits for ever, and afterwards all is well. A million writes at scale 20.
 TEST_F(Process_Stress, ComponentWritesWildly_ClientLivesAndPoolMendsItself) {
   std::mt19937 random(seed());
   const unsigned writes = 50'000 * scale();
@@ -261,7 +261,7 @@ TEST_F(Process_Stress, ComponentWritesWildly_ClientLivesAndPoolMendsItself) {
                 static_cast<unsigned long long>(good), static_cast<unsigned long long>(bad),
                 static_cast<unsigned long long>(pool.stats().workers.damaged));
     EXPECT_GT(pool.stats().workers.damaged, 0u);
-    EXPECT_LE(pool.stats().workers.retried, 1'000'000u) << "a figure of the table's that nobody checked";
+    EXPECT_LE(pool.stats().workers.retried, 1'000'000u) << "an unchecked figure of the table's";
   }
 }
 
@@ -282,7 +282,7 @@ struct OtherMapping {
 };
 
 // Another process of this user writes over the table that a client in this one is attached to, all of it, between its calls.
-// A call ends with an error or an answer, whichever words it meets, and nobody takes memory for what they say.
+// A call ends with an error or an answer, whichever words it meets, and no memory is taken for what they say.
 TEST_F(Process_Stress, TableIsWrittenOver_AttachedClientEndsWithinBounds) {
   std::mt19937_64 random(seed());
   int ends[2];

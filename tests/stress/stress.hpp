@@ -27,8 +27,8 @@ inline Command scenario(std::vector<std::string> arguments, Malloc which = Mallo
   return under(which, std::move(arguments));
 }
 
-// For what grows by the process's resident memory: the kernel's collector of huge pages fills up to 4 MiB of a chunk at a
-// moment of its own.
+// For what grows by the process's resident memory: the kernel's collector of huge pages fills up to 4 MiB of a chunk at any
+// moment.
 inline Command without_huge_pages(Command command) {
   command.environment.emplace_back("FREEHOLD_HUGE_PAGES", "off");
   return command;

@@ -65,7 +65,7 @@ TYPED_TEST(TimerThreads, SetAndCancelTheSameTimers_EveryArmingEndsOnce) {
   }
 }
 
-// Each thread has timers of its own, the hot case; some are left to fire, and contexts go as soon as they may.
+// Each thread has its own timers, the hot case; some are left to fire, and contexts go as soon as they may.
 TYPED_TEST(TimerThreads, CreateSetCancelDestroy_NoCallAfterTheEnd) {
   timer::Driver<TypeParam> driver;
   std::atomic<std::uint64_t> armed{0}, called{0}, cancelled{0};

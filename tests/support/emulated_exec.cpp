@@ -18,7 +18,7 @@ constexpr const char* kEmulator[] = {FREEHOLD_TEST_EMULATOR};  // the program an
 constexpr std::size_t kWords = std::size(kEmulator);
 constexpr std::size_t kMostArguments = 1000;
 
-// Whether `path` is an ELF file for the processor that this one is for.
+// Returns whether `path` is an ELF file for the processor that this one is for.
 bool is_for_us(const char* path) {
   constexpr std::size_t kMachineAt = 18;
   const auto machine_of = [](const char* file) {

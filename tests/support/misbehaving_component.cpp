@@ -43,7 +43,7 @@ std::string open_descriptors() {
   return open;
 }
 
-// Where the table's words lie: the first mapping of its memory that can be written to.
+// Finds the table's words: the first mapping of its memory that can be written to.
 std::uint64_t* table_words(std::size_t& count) {
   std::FILE* const maps = std::fopen("/proc/self/maps", "re");
   unsigned long begin = 0, end = 0;

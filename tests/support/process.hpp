@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Runs a program in a process of its own with a deadline: a hang is a failure with a name, not a test that never ends.
-// Output and errors are captured; limits and environment are the caller's. Linux only.
+// Runs a program in a child process with a deadline: a hang is a failure with a name, not a test that never ends. Output and
+// errors are captured; limits and environment are the caller's. Linux only.
 #pragma once
 #include <fcntl.h>
 #include <poll.h>

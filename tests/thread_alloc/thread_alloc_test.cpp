@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// thread_alloc from C++, linked with one of its backends, which FREEHOLD_TEST_BACKEND names. Every block carries a
-// pattern of its own, checked before it is freed: a block given twice, or moved wrongly, does not read back.
+// thread_alloc from C++, linked with one of its backends, which FREEHOLD_TEST_BACKEND names. Every block carries a different
+// pattern, checked before it is freed: a block given twice, or moved wrongly, does not read back.
 #include "freehold/thread_alloc.h"
 
 #include <gtest/gtest.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Holds known amounts at known sites, each with blocks of a size of its own, until its standard input ends. Says "ready" on
+// Holds known amounts at known sites, each with blocks of another size, until its standard input ends. Says "ready" on
 // standard output when they are there.
 //   heap_held quiet         nothing else happens
-//   heap_held busy          three threads allocate and free at two further sites meanwhile, as fast as they can
-//   heap_held growing       one thread allocates more and more meanwhile, so that each moment is the peak
+//   heap_held busy          three threads allocate and free at two further sites, as fast as they can
+//   heap_held growing       one thread allocates more and more, so that each moment is the peak
 //   heap_held ends          the same as busy, and ends by itself after a while
 //   heap_held fork          a child, which names itself: "ready PID"; it holds twice the blocks of one site
 #include <pthread.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* A program whose memory is held by a child that has lost its parent, as after a double fork: 96 MiB for 0.6 s, while the
-   first process waits for twice that. Usage: leaves_parent [session] [stays]. `session`: the child has one of its own.
+   first process waits for twice that. Usage: leaves_parent [session] [stays]. `session`: the child begins one.
    `stays`: the first process ends at once, and the child lives on. */
 #include <stdlib.h>
 #include <string.h>

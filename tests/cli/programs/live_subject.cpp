@@ -29,7 +29,7 @@ struct Customer {
   char name[40];
 };
 
-// Volatile: the compiler is not to leave out what nobody uses.
+// Volatile: the compiler may not leave out a value that is never used.
 void* volatile g_last;
 
 void allocate(int n, std::size_t bytes) {

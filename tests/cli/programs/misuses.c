@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* Frees a block twice, between two lines of its own on standard error. Before that, by its argument: it closes descriptors,
- * puts a socket of its own in their place, kills its parent, or does it in four children at a time. */
+/* Frees a block twice, between two lines that it writes to standard error. Before that, by its argument: it closes
+ * descriptors, puts its socket in their place, kills its parent, or does it in four children at a time. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>

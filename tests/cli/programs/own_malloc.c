@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* A program with a malloc of its own built in, which no library that is preloaded comes before. */
+/* A program with its own malloc built in, which no library that is preloaded comes before. */
 #include <stdlib.h>
 #include <unistd.h>
 

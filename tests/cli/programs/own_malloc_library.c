@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* A library that is preloaded, with a malloc of its own: libc's. */
+/* A library that is preloaded, with its own malloc: libc's. */
 #include <stddef.h>
 
 extern void* __libc_malloc(size_t bytes);

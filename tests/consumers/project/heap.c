@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A C program with a heap of its own; its malloc stays libc's.
+// A C program with a private heap; its malloc stays libc's.
 #include <stdlib.h>
 #include <string.h>
 

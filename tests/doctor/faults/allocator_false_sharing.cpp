@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Fault: the allocator puts small blocks of different threads on one cache line. Each thread keeps statistics of its own,
-// in objects that no other thread looks at, and yet their neighbours are the other threads' objects.
-// Two CPUs take 2.5 to 3.1 times as long as one; half as long where each block has a line of its own. Allocators that
-// give each thread pages of its own mend the settings own and (some) scratch, none mends handed_out.
+// Fault: the allocator puts small blocks of different threads on one cache line. Each thread keeps its own statistics, in
+// objects that no other thread looks at, and yet their neighbours are the other threads' objects. Two CPUs take 2.5 to 3.1
+// times as long as one; half as long where each block has a separate line. Allocators that give each thread its own pages
+// mend the settings own and (some) scratch, none mends handed_out.
 #include <malloc.h>
 
 #include <array>

@@ -21,7 +21,7 @@ void pin() {
   sched_setaffinity(0, sizeof one, &one);
 }
 
-// Without a lock of its own, and within glibc's cache of the thread.
+// Allocates without a lock, and within glibc's cache of the thread.
 void allocate(unsigned me, std::size_t rounds) {
   fault::Random random(me);
   char* held[4] = {};

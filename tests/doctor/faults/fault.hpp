@@ -55,7 +55,7 @@ inline unsigned machine_threads() {
   return cpus > 2 ? static_cast<unsigned>(cpus) : 2;
 }
 
-// body(0) .. body(threads - 1), each in a thread of its own.
+// Runs body(0) .. body(threads - 1), each in a separate thread.
 template <class Body>
 void in_threads(unsigned threads, const Body& body) {
   std::vector<std::thread> running;

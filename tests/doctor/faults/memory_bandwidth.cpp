@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Fault: memory is not fast enough. Each thread works through data of its own that the caches cannot hold together.
-// Two CPUs take, of the time on one: 0.75 to 0.85, with every allocator; processes are no faster.
+// Fault: memory is not fast enough. Each thread works through its own data, which the caches cannot hold together. Two CPUs
+// take, of the time on one: 0.75 to 0.85, with every allocator; processes are no faster.
 #include <memory>
 
 #include "tests/doctor/faults/fault.hpp"

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Fault: malloc gives memory back to the system and fetches it again all the time. The system zeroes every page anew, locks
-// the address space meanwhile, and tells the other CPUs of every page that goes.
-// Two CPUs take 1.1 to 1.3 times as long as one, nearly all of it in the kernel; an allocator that keeps the memory needs
-// less than a tenth of the time.
+// Fault: malloc gives memory back to the system and fetches it again all the time. The system zeroes every page again, locks
+// the address space while it does so, and tells the other CPUs of every page that goes. Two CPUs take 1.1 to 1.3 times as
+// long as one, nearly all of it in the kernel; an allocator that keeps the memory needs less than a tenth of the time.
 #include <malloc.h>
 
 #include <memory>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Fault: two small blocks of malloc's, side by side on one cache line, each written by a thread of its own.
+// Fault: two small blocks of malloc's, side by side on one cache line, each written by another thread.
 #include <atomic>
 #include <memory>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reason: free pages. A spike was freed long ago, but for the last block, which keeps glibc from giving the heap back.
+// Reason: free pages. A spike was freed long ago, except the last block, which keeps glibc from giving the heap back.
 #include "tests/doctor/memory_faults/held.hpp"
 
 int main() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reason: stacks. Each of many threads once used much of its own.
+// Reason: stacks. Each of many threads once used much of its stack.
 #include <latch>
 
 #include "tests/doctor/memory_faults/held.hpp"

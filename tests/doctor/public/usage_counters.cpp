@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Does: each thread counts the bytes it has allocated in a counter of its own; the counters of all threads share a cache
+// Does: each thread counts the bytes it has allocated in its own counter; the counters of all threads share a cache
 // line. Why:  people found by measuring on two kinds of CPU that padding the counters made a server up to 17% faster.
 //       github.com/valkey-io/valkey/pull/4107, rebuilt from that description alone.
 // Case usage_counters: {n} 30000000

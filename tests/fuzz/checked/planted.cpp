@@ -33,7 +33,7 @@ void expect(Plan& plan, const char* address, const char* text, const char* other
   plan.texts[1] = other;
 }
 
-// Where a report of damage points: to the block, or to a damaged byte.
+// A report of damage points to the block, or to a damaged byte.
 void expect_around(Plan& plan, const char* text, const char* other, const char* third = nullptr) {
   plan.first = reinterpret_cast<std::uintptr_t>(plan.block.address) - kCanary;
   plan.last = reinterpret_cast<std::uintptr_t>(plan.block.address) + plan.block.bytes + kCanary;
@@ -66,7 +66,7 @@ Moment moment_of(Random& random, Family family, const Settings& settings) {
   return moment == Moment::kRealloc && family != Family::kMalloc ? Moment::kFree : moment;
 }
 
-// Whether nothing may remember a block after its free: a large one that no quarantine keeps.
+// Returns whether nothing may remember a block after its free: a large one that no quarantine keeps.
 bool may_be_gone(const Block& block, const Settings& settings) {
   return block.bytes + block.alignment > kSmallMost && settings.quarantine < kAmple;
 }

@@ -8,7 +8,7 @@
 
 namespace freehold::fuzz {
 
-// Where damage to a block's surroundings, or to a freed block, is looked for.
+// Moments at which damage to a block's surroundings, or to a freed block, is looked for.
 enum class Moment : std::uint8_t { kFree, kRealloc, kExit, kDemand };
 
 struct Plan {
@@ -30,7 +30,7 @@ struct Plan {
 // A misuse that the settings must report, with a block of `worker`.
 Plan plan_misuse(Worker& worker, const Settings& settings);
 
-// Whether what a child has written is the report of the plan; else what is wrong.
+// Returns an empty text if what a child has written is the report of the plan; else what is wrong.
 std::string judge(const Plan& plan, const Settings& settings, const std::string& text, int wait_status);
 
 }  // namespace freehold::fuzz

@@ -3,7 +3,7 @@
 // overlaps another is an error of the malloc; so is one at the place of a block that must still be in the quarantine.
 //
 // Invariant: the live blocks are sorted by address, and none ends behind the beginning of the next.
-// Memory: fixed, of its own: nothing here calls malloc. Any thread; a block must leave before it is freed.
+// Memory: fixed: nothing here calls malloc. Any thread; a block must leave before it is freed.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace freehold::fuzz {
 class Shadow {
  public:
   // Freed blocks are remembered as long as fewer bytes than a part of this were freed after them. Not at all if it is so
-  // small that what other threads are freeing meanwhile may displace them.
+  // small that what other threads are freeing may displace them.
   explicit Shadow(std::size_t quarantine) : quarantine_(quarantine < kLeastQuarantine ? 0 : quarantine) {}
 
   // A block was allocated. Returns what is wrong with it; null if nothing is.
@@ -39,7 +39,7 @@ class Shadow {
     return nullptr;
   }
 
-  // A block is about to be freed, or to be resized, after which it enters again. False: there is none.
+  // A block is about to be freed, or to be resized, after which it enters again. False: no such block.
   bool leave(const void* p, std::size_t bytes, bool is_freed) {
     const Range range = range_of(p, bytes);
     const std::lock_guard lock(mutex_);
@@ -62,7 +62,7 @@ class Shadow {
     std::uintptr_t begin = 0, end = 0;
   };
   static constexpr std::size_t kLeastQuarantine = 8 << 20;
-  static constexpr std::size_t kShare = 64;  // threads or CPUs that may share a quarantine, and what is freed meanwhile
+  static constexpr std::size_t kShare = 64;  // threads or CPUs that may share a quarantine, and what they free in between
   static constexpr std::size_t kLive = 1 << 14, kFreed = 1 << 8;
   static constexpr std::size_t kOverhead = 512;  // more than a small block takes beyond its bytes
 

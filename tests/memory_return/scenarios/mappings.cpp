@@ -12,7 +12,7 @@ constexpr std::size_t kPageBytes = 4096;
 // A malloc that moves blocks by copying makes them resident whole: the scenario then makes do with fewer buffers.
 constexpr double kMostResidentMib = 1024;
 
-// A word of its own at the beginning of a buffer and perhaps at its end: enough to see that its contents moved along, and
+// A different word at the beginning of each buffer and perhaps at its end: enough to see that its contents moved along, and
 // little memory.
 struct Sparse {
   bool also_end;
@@ -119,7 +119,7 @@ SCENARIO(mappings_64_growing_buffers) {
   figure("us_a_call", cpu / static_cast<double>(calls) * 1e6);
 }
 
-// Uses up the mappings that a process may have, but for a few. Neighbouring pages differ in their protection.
+// Uses up the mappings that a process may have, except a few. Neighbouring pages differ in their protection.
 class FullOfMappings {
  public:
   FullOfMappings() {

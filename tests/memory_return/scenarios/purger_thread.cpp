@@ -13,7 +13,7 @@ namespace {
 
 double process_cpu_seconds() { return seconds_of(CLOCK_PROCESS_CPUTIME_ID); }
 
-// Calls made by nobody for so long are the purger thread's.
+// CPU time while no thread calls for so long is the purger thread's.
 double cpu_seconds_in_silence(double seconds) {
   const double before = process_cpu_seconds();
   ::usleep(static_cast<useconds_t>(seconds * 1e6));
@@ -40,7 +40,7 @@ void end_by_status(int status, const char* what) {
 // ---- memory that cannot go back
 // --------------------------------------------------------------------------------------------
 
-// Whether all memory is locked from now on, with room for what the scenario needs.
+// Returns whether all memory is locked from now on, with room for what the scenario needs.
 bool lock_all_memory() {
   constexpr std::size_t kNeeded = 64 * kMiB;
   if (::mlockall(MCL_CURRENT | MCL_FUTURE) != 0) return false;
@@ -141,7 +141,7 @@ SCENARIO(purger_thread_two_workers_end) {
 // ---- fork
 // ------------------------------------------------------------------------------------------------------------------
 
-// The child has one thread, so nobody gives its memory back in time.
+// The child has one thread, so its memory is not given back in time.
 SCENARIO(purger_thread_child_saws) {
   constexpr std::size_t kPeakMib = 600;
   const pid_t own = start_sleeper();

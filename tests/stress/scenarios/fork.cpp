@@ -23,7 +23,7 @@ extern char** environ;
 namespace freehold::test {
 namespace {
 
-// Allocates in a new process: in its first thread, in one of its own, and after that.
+// Allocates in a new process: in its first thread, in a new one, and after that.
 void use_malloc(std::uint64_t seed) {
   {
     Churn churn(seed);
@@ -355,7 +355,7 @@ SCENARIO(fork_amid_trim) {
   std::thread trimmer([&] {
     Scattered memory(kMemory);
     memory.make();
-    ::usleep(600'000);  // the purger thread has begun: more may be kept than where nobody gives back in time
+    ::usleep(600'000);  // the purger thread has begun: more may be kept than where no thread gives back in time
     for (int i = 0; !stop; ++i) {
       memory.make();
       has_much = memory_mib("/proc/self/status", "\nVmRSS:") >= 0.75 * (kMemory / kMiB);

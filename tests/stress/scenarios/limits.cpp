@@ -350,7 +350,7 @@ SCENARIO(limits_callback) {
   on_memory_pressure(nullptr, nullptr);
   const std::size_t before = calls;
   for (int i = 0; i < 8; ++i) require(CApi::allocate(kMiB) != nullptr, "no memory");
-  require(calls == before, "called when nobody asked any more");
+  require(calls == before, "called after it was withdrawn");
 }
 
 // limits_callback_frees: sheds blocks of the size that is being allocated. None is lost: the newest is the next to be used.

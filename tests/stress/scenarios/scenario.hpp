@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A scenario is a small program with one subject, run in a process of its own: with Freehold preloaded, linked, or not at
-// all, under limits, with a deadline. It ends with exit code 0, or with one line that says what was wrong. Figures go to
-// standard output as "name number" and are judged by the test that started it.
+// A scenario is a small program with one subject, run in a separate process: with Freehold preloaded, linked, or not at all,
+// under limits, with a deadline. It ends with exit code 0, or with one line that says what was wrong. Figures go to standard
+// output as "name number" and are judged by the test that started it.
 #pragma once
 #include <fcntl.h>
 #include <pthread.h>
@@ -166,7 +166,7 @@ class Background {
   std::vector<std::thread> threads_;
 };
 
-// Threads that churn meanwhile.
+// Threads that churn until it ends.
 class Load : Background {
  public:
   explicit Load(unsigned threads) {
@@ -192,7 +192,7 @@ class SmallStacks {
   pthread_attr_t attributes_;
 };
 
-// Runs work(0) … work(n - 1), each in a thread of its own, and joins them.
+// Runs work(0) … work(n - 1), each in a separate thread, and joins them.
 inline void in_threads(unsigned n, const std::function<void(unsigned)>& work) {
   std::vector<std::thread> threads;
   for (unsigned t = 0; t < n; ++t) threads.emplace_back(work, t);

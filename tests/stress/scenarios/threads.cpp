@@ -76,7 +76,7 @@ SCENARIO(threads_hundred_thousand_leak_nothing) {
   figure("growth_mib", resident_mib() - first_half);
 }
 
-// Blocks of short threads are freed by the next ones: nobody's memory may stay behind.
+// Blocks of short threads are freed by the next ones: no thread's memory may stay behind.
 SCENARIO(threads_heirs_leak_nothing) {
   std::vector<void*> inherited[20];
   double after_some = 0;
@@ -313,7 +313,7 @@ SCENARIO(threads_random_traces) {
   require(error.empty(), error);
 }
 
-// Forks at moments of its own, in a thread before which no other runs on this CPU.
+// Forks at random moments, in a thread before which no other runs on this CPU.
 void fork_often(const std::atomic<bool>& stop, double& longest_ms) {
   for (unsigned i = 0; !stop.load(); ++i) {
     std::this_thread::sleep_for(std::chrono::microseconds(200 + i * 379 % 2000));

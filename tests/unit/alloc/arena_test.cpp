@@ -250,7 +250,7 @@ TEST(Arena, Trim_PartlyFreeSpans_ReturnsTheFreePagesAndKeepsLiveSlots) {
     for (const auto& [number, place] : live) arena.put(c, place);
     EXPECT_TRUE(arena.check());
     (void)arena->purge().trim(arena.now);
-    EXPECT_EQ(arena->span_classes()[span].load(), 0U) << "wholly free: nobody's";
+    EXPECT_EQ(arena->span_classes()[span].load(), 0U) << "wholly free: of no class";
   }
 }
 
@@ -284,7 +284,7 @@ TEST(Arena, HugePages_Auto_OnceTheHeapOfSlotsIsNotSmall) {
   EXPECT_EQ(advice(arena), (Advice{{0, false}, {kChunkSpans, false}, {2 * kChunkSpans, true}}));
   arena.pages.forget_log();
   for (unsigned i = 0; i < 3 * kChunkSpans; ++i) ASSERT_NE(arena.run(1).first, kNoSpan);
-  EXPECT_EQ(advice(arena), Advice{}) << "runs as the system likes, but for the first chunk of a small program";
+  EXPECT_EQ(advice(arena), Advice{}) << "runs as the system likes, except the first chunk of a small program";
 }
 
 // Each CPU has a chunk: a program that uses little in each stays small.
@@ -395,7 +395,7 @@ TEST(Arena, Trim_SlotsOfItsPagesTakenMeanwhile_ThePagesCount) {
   EXPECT_GT(moments, 1U);
 }
 
-// Of two threads that free one run at the same time one is told so.
+// One of two threads that free one run at the same time learns so.
 TEST(Arena, FreeRun_ByTwoAtTheSameTime_OneOfThemDoes) {
   const unsigned moments = test::at_every_moment([](unsigned moment, unsigned& changes) {
     Hooked arena;

@@ -123,7 +123,7 @@ TEST(Budget, Regret_NobodyPurgesInTime_RaisesTheAllowanceUpToAConstant) {
   budget.regret(2000, 5000);
   EXPECT_EQ(budget.allowance(), 1000 + 9000);
   budget.set_purged_in_time(false);
-  EXPECT_EQ(budget.allowance(), 1000 + 5000) << "nobody purges any more";
+  EXPECT_EQ(budget.allowance(), 1000 + 5000) << "no thread purges any more";
 }
 
 TEST(Budget, Regret_PurgedInTime_RaisesTheAllowanceUpToTheLargestSizeSeen) {

@@ -182,7 +182,7 @@ struct Model {
       if (kinds[i / kSpans] == kind && fits(i, n)) return true;
     return false;
   }
-  // Whether `t` is what a take of n spans may answer; marks them used.
+  // Checks that a take of n spans may answer `t`; marks them used.
   void take(const TakenSpans& t, unsigned n) {
     ASSERT_TRUE(fits(t.first, n));
     unsigned dirty = 0;

@@ -216,7 +216,7 @@ TEST(Core, Fork_AmidAThreadsLeaving_ChildLeavesItsCacheAlone) {
 
 // ---- memory is out ----------------------------------------------------------------------------------------------------
 
-// The spans with free slots are in use by another thread, and fewer than a thread would share of its own accord.
+// The spans with free slots are in use by another thread, and fewer than a thread would share unasked.
 TEST(Core, MemoryIsOut_FreeSlotsOfAnotherThreadsSpans_Serve) {
   constexpr std::size_t kFree = 10;
   Machine machine(small_settings(std::size_t{2} << 20), Machine::kBudget, 4);

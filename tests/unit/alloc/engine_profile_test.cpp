@@ -197,7 +197,7 @@ TEST_F(ProfileOfTheEngine, SomebodyElsesUnfinishedFile_IsNotWrittenTo) {
   EXPECT_EQ(errno, EEXIST);
 }
 
-// Under a limit of file sizes, or where nobody reads a pipe any more, the thread would get a signal that ends the program.
+// Under a limit of file sizes, or if a pipe has no reader left, the thread would get a signal that ends the program.
 TEST_F(ProfileOfTheEngine, FileThatCannotBeWritten_IsAnErrorAndNoSignal) {
   ASSERT_TRUE(start_profile(1));
   rlimit limit;
@@ -262,7 +262,7 @@ TEST_F(ProfileOfTheEngine, LoopUntilItsMarkEnds_TheBinKeepsItsEntries) {
   }).join();
 }
 
-// The mark is nobody's any more; below it is a slot, or nothing.
+// The mark belongs to no thread any more; below it is a slot, or nothing.
 TEST_F(ProfileOfTheEngine, StoppedWithAMark_TheNextSlotServesOrARefill) {
   std::thread([] {
     constexpr std::size_t kBytes = 832;

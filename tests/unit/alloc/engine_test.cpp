@@ -42,7 +42,7 @@ const int registered = ::pthread_atfork(
 
 void in_a_thread(const std::function<void()>& work) { std::thread(work).join(); }
 
-// Whether the child of a fork finds that all is well.
+// Returns whether the child of a fork finds that all is well.
 bool in_a_child(bool (*is_well)()) {
   return test::run_in_child([is_well] { return is_well() ? 0 : 1; }) == 0;
 }
@@ -237,7 +237,7 @@ TEST_F(Engine, ThreadEndsWhileAnotherForks_BothProcessesGiveItsCacheBackOnce) {
   EXPECT_TRUE(g_core.check_invariants());
 }
 
-// Its number in the parent is nobody's in the child.
+// Its number in the parent belongs to no thread in the child.
 TEST_F(Engine, LookForDeadThreadsInAForksChild_FindsItsFirstThreadAlive) {
   EXPECT_TRUE(in_a_child([] {
     g_look_at.store(1, std::memory_order_relaxed);  // the next thread that begins looks
@@ -370,7 +370,7 @@ TEST_F(EnginePurger, LastThreadEnds_RegretThatOnlyThePurgerMadeCheapGoes) {
   EXPECT_LE(regret(), NativeConfig::kRegretBytes);
 }
 
-// Copied, since they are too small to be moved: as pages that nobody wrote they must not become memory.
+// Copied, since they are too small to be moved: pages that were never written must not become memory.
 TEST_F(Engine, Realloc_SparseBlocks_UntouchedPagesTakeNoMemory) {
   if (kSanitized) GTEST_SKIP() << "the sanitizer's own memory follows each read";
   constexpr std::size_t kBlocks = 400, kFrom = 200 * 1024, kTo = 500 * 1024;

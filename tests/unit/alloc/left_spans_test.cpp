@@ -51,7 +51,7 @@ struct Exchange {
 TEST(LeftSpans, FreedByAnotherThread_ItGetsLinesOfItsOwn) {
   for (const std::size_t bytes : {16, 32, 48}) {
     Exchange exchange(bytes, kKeep);
-    EXPECT_LE(exchange.shared_lines_of_new_blocks(exchange.b), SmallConfig::kMaxSlots) << bytes << ": but for its array";
+    EXPECT_LE(exchange.shared_lines_of_new_blocks(exchange.b), SmallConfig::kMaxSlots) << bytes << ": except in its array";
     EXPECT_TRUE(exchange.machine->check_invariants());
   }
 }

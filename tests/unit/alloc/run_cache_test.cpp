@@ -166,14 +166,14 @@ TEST(RunCache, MemoryIsShort_WhatOthersKeepServes) {
   void* const mine = other.allocate(12 * kSpan);
   EXPECT_NE(mine, nullptr);
   const auto offset = reinterpret_cast<std::uintptr_t>(mine) - machine.arena().base();
-  EXPECT_LT(offset, std::size_t{4} << 20) << "the arena's, not a mapping of its own";
+  EXPECT_LT(offset, std::size_t{4} << 20) << "the arena's, not a separate mapping";
   other.free(mine);
   hoarder.leave();
   other.leave();
   expect_whole(machine);
 }
 
-// A system that refuses to fence other threads: nobody can know whether a thread works on what it keeps.
+// A system that refuses to fence other threads: it cannot be known whether a thread works on what it keeps.
 struct RefusesToFence : sync::NativeAtomics {
   static inline bool refuses = false;
   static bool heavy_fence() noexcept { return !refuses && sync::NativeAtomics::heavy_fence(); }

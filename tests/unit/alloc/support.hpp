@@ -253,8 +253,8 @@ inline constexpr std::size_t kPagesPerSpan =
   return settings;
 }
 
-// A core with its pages, and blocks in it by size, as the engine hands them out. One thread of its own; others attach a
-// Thread each.
+// A core with its pages, and blocks in it by size, as the engine hands them out. It has one thread; others attach a Thread
+// each.
 template <class A = sync::NativeAtomics, class Config = SmallConfig>
 class TestCore {
  public:

@@ -17,7 +17,7 @@ using Slots = GuardSlots<sync::NativeAtomics, os::Pages>;
 
 const auto kNobody = [](Trace&) {};
 const auto kNoDamage = [](const auto& verdict) { ADD_FAILURE() << base::text(verdict.error); };
-// Whether the program may write there.
+// Returns whether the program may write there.
 bool is_writable(void* address) {
   char byte = 0x11;
   const iovec from{&byte, 1}, to{address, 1};

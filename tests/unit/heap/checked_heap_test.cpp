@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Private heaps in checked mode: this program runs with FREEHOLD_CHECK=1. (Each kind of misuse, as a process of its own:
+// Private heaps in checked mode: this program runs with FREEHOLD_CHECK=1. (Each kind of misuse, in a separate process:
 // tests/misuse/heap_program.cpp.)
 #include "freehold/alloc/engine.hpp"
 #include "freehold/alloc/observe/checked.hpp"

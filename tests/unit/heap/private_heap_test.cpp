@@ -89,7 +89,7 @@ class Waiting : public testing::Test {
       {.limit_bytes = kLimit, .on_limit = give_up, .on_limit_context = &asked_, .when_limited = WhenLimited::kWait}};
   std::vector<void*> blocks_;
 
-  // Whether an allocation of `bytes` waits until free_some() was called.
+  // Returns whether an allocation of `bytes` waits until free_some() was called.
   template <class F>
   void expect_waits(std::size_t bytes, const F& free_some) {
     std::atomic<void*> got{nullptr};

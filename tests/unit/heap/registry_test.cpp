@@ -55,7 +55,7 @@ constexpr RegisteredHeap::Calls kCalls{
 }
 
 TEST(Registry, HeapBeforeTheFirstUseOfTheEngine_ForkTakesTheHeapsLocksFirst) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");  // a process of its own, in which nobody has used the engine
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // a new process, in which the engine was not used yet
   EXPECT_EXIT(fork_with_a_heap_made_first(), testing::ExitedWithCode(0), "");
 }
 

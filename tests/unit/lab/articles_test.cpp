@@ -100,7 +100,7 @@ TEST(ArticlesFindings, ResultsAsInTheArticles_EveryClaimReproduced) {
   EXPECT_GE(findings.claims.size(), 10u + 18 + 12);
 }
 
-// Every figure the same: nothing is faster than anything, and nobody waits.
+// Every figure is the same: nothing is faster than anything, and no thread waits.
 TEST(ArticlesFindings, AllEqual_WhatClaimsADifferenceRefuted) {
   const Findings findings = findings_of(results_with(Figures{}));
   for (const char* id :

@@ -11,7 +11,7 @@ namespace freehold::lab::scale {
 // Seconds that a job takes in a set.
 using Seconds = std::function<double(const Job&, std::size_t set)>;
 
-// Of workers that were busy all the time, so many at once.
+// The report of workers that were busy all the time, so many at once.
 inline Report report_of(double elapsed_ns, std::uint64_t at_once) {
   Report report;
   report.elapsed_ns = static_cast<std::uint64_t>(elapsed_ns);

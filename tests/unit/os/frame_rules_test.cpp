@@ -32,7 +32,7 @@ struct ByUnwinder {
   }
 };
 
-// Whether a capture from here is the unwinder's stack. Both begin with this function, at different calls.
+// Returns whether a capture from here is the unwinder's stack. Both begin with this function, at different calls.
 [[gnu::noinline]] bool is_as_by_unwinder() {
   void* addresses[kMostFrames];
   const unsigned count = capture_call_stack(addresses, kMostFrames, 0);

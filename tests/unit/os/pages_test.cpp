@@ -46,7 +46,7 @@ class Range {
   std::size_t bytes_;
 };
 
-// Whether the kernel can read the byte: a write() of it to a pipe fails with EFAULT where a load would fault.
+// Returns whether the kernel can read the byte: a write() of it to a pipe fails with EFAULT where a load would fault.
 bool readable(const void* address) {
   int ends[2];
   if (::pipe(ends) != 0) return false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Pools in checked mode: this program runs with FREEHOLD_CHECK=1. (Each kind of misuse, as a process of its own:
+// Pools in checked mode: this program runs with FREEHOLD_CHECK=1. (Each kind of misuse, in a separate process:
 // tests/misuse/pool_program.cpp.)
 #include "freehold/base/check.hpp"
 #include "freehold/check/settings.hpp"

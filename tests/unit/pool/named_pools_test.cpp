@@ -12,7 +12,7 @@ namespace {
 
 using sync::LiveListDirectory;
 
-// The program's own directory of pools, by its mark; null: there is none.
+// Finds the program's own directory of pools, by its mark; null: it has none.
 const LiveListDirectory* find_directory() {
   const LiveListDirectory* found = nullptr;
   ::dl_iterate_phdr(

@@ -47,7 +47,7 @@ TEST(ObjectPool, Full_NullOrBadAllocAsTold) {
   EXPECT_EQ(Counted::alive, 4);
 }
 
-// A type that names the handles of its own pool before it is complete.
+// A type that names the handles of its pool before it is complete.
 struct Tree {
   ObjectPool<Tree>::Handle left, right;
   int value = 0;
@@ -127,7 +127,7 @@ TEST(ObjectPool, Growing_TakesMemoryAsNeededUpToTheLimit) {
   EXPECT_NE(pool.make(1u), nullptr);
 }
 
-// The system refuses memory amid the growth: every slot that was handed out can be written, then there is none.
+// The system refuses memory during the growth: every slot that was handed out can be written, then no slot is free.
 TEST(BestPool, GrowingWhileMemoryIsRefused_NullAndLaterAgain) {
 #if defined(FREEHOLD_TEST_SANITIZED)
   GTEST_SKIP() << "a sanitizer needs memory itself";

@@ -136,7 +136,7 @@ TEST(ProcessPool_Unit, CoreDump_LeavesTheTableOut) {
   }
   EXPECT_TRUE(found);
 }
-// A memory cgroup in which this test may make others; empty if there is none, and why.
+// A memory cgroup in which this test may make others; empty: none was found, and why.
 std::string memory_cgroup(std::string& why) {
   if (const char* named = std::getenv("FREEHOLD_TEST_MEMORY_CGROUP")) return named;
   std::ifstream groups("/proc/self/cgroup");

@@ -131,7 +131,7 @@ TEST(ProcessPool_Unit, ComponentRefuses_RunsAgainAfterItsDelay) {
   const auto begin = std::chrono::steady_clock::now();
   Future task = pool.submit("refuse 7 " + folder.path("a"));
   ASSERT_TRUE(comes_true([&] { return pool.stats().waiting == 1; }));
-  EXPECT_EQ(pool.call("echo x").text(), "x");  // nobody waits for it
+  EXPECT_EQ(pool.call("echo x").text(), "x");  // no caller waits for it
   EXPECT_TRUE(task.get().ok());
   EXPECT_GE(std::chrono::steady_clock::now() - begin, 120ms);
   how.retry.delay = 1h;
@@ -172,7 +172,7 @@ TEST(ProcessPool_Unit, Callbacks_EachOnceOnOneThread_WhateverTheEnd) {
   EXPECT_EQ(std::ranges::count(ends, "no worker can be started"), 3);
   for (const std::thread::id thread : threads) EXPECT_TRUE(thread == threads[0] && thread != std::this_thread::get_id());
 }
-// A coroutine that nobody waits for.
+// A coroutine that no caller waits for.
 struct Detached {
   struct promise_type {
     Detached get_return_object() { return {}; }

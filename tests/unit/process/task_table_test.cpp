@@ -75,7 +75,7 @@ TEST_F(TaskTable_Unit, Claims_TheHigherPriorityFirst_TheOldestOfEquals_AfterADea
     }
   EXPECT_FALSE(table.try_claim(0));
 }
-// More than are compared: the order is that of the places now and then, but nobody is passed by for ever.
+// More tasks wait than are compared: the order is that of the places now and then, but no task is passed by for ever.
 TEST_F(TaskTable_Unit, ManyWaitAndMoreCome_TheOldestIsNotPassedForEver) {
   make({.entries = 300, .max_input = 64, .max_output = 64});
   Table table(memory_.data());
@@ -100,7 +100,7 @@ TEST_F(TaskTable_Unit, ManyWaitAndMoreCome_TheOldestIsNotPassedForEver) {
     table.submit(*again, 0, 1, TaskParameters{.submitted = 2});
   }
 }
-// Where input and output together take more than a page, whichever of them is the large one.
+// Input and output together take more than a page, whichever of them is the large one.
 TEST_F(TaskTable_Unit, LargeAreas_EachEndsWithAGuardPage) {
   constexpr std::uint32_t kEntries = 5;
   constexpr std::uint64_t kPage = 4096;

@@ -53,7 +53,7 @@ Ended run_worker(const std::string& variable, int table = -1, const char* argume
   ended.status = WEXITSTATUS(ended.status);
   return ended;
 }
-// Of a worker in this slot that this process has started.
+// The variable of a worker in this slot that this process has started.
 std::string variable(unsigned slot, unsigned epoch) {
   return std::to_string(slot) + " " + std::to_string(::getpid()) + " " + std::to_string(epoch) + " 0 0 0 0";
 }

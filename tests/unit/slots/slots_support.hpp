@@ -61,7 +61,7 @@ class TestSpans {
       (void)pools_[owners_[pool::span_of(taken.word)].load(std::memory_order_acquire)].put(taken.word, taken.bits);
     }
   }
-  // Gives a span that nobody has to a pool.
+  // Gives a span that no thread has to a pool.
   pool::Taken give(std::uint32_t span, unsigned tag, unsigned keep = 0) {
     owners_[span].store(static_cast<std::uint8_t>(tag), std::memory_order_release);
     return pools_[tag].publish(span, keep);

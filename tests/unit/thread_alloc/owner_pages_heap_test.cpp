@@ -7,7 +7,7 @@
 namespace freehold::thread_alloc {
 namespace {
 
-// Each test instantiates a heap of its own: a heap is one per policy and process.
+// Each test instantiates another heap: a heap is one per policy and process.
 template <class Heap>
 OwnerPagesStats stats_of() {
   OwnerPagesStats out;

@@ -85,8 +85,8 @@ TYPED_TEST(Drivers, StopInACallback_TheThreadEnds) {
   context.driver.stop();
 }
 
-// What was destroyed is used again, though nobody but create() has the driver's thread look at it.
-// On a busy machine that thread may not run for a while, so there are several tries.
+// Destroyed timers are used again, though only create() has the driver's thread look at them. On a busy machine that thread
+// may not run for a while, so there are several tries.
 TYPED_TEST(Drivers, OneTimerAliveForEver_MemoryHolds) {
   constexpr std::uint32_t kTimes = 1'500'000, kMost = kTimes / 4;
   constexpr int kTries = 4;

@@ -78,7 +78,8 @@ TEST(TimersLimited, NoRoom_NoneOrNoMemoryAndRoomComesBack) {
   expect_refusal_and_recovery(queue);
 }
 
-// The article's queue takes three blocks for a time of its own: whichever is refused, nothing is lost and nothing leaks.
+// The article's queue takes three blocks for a time that no other timer has: whichever is refused, nothing is lost and
+// nothing leaks.
 TEST(TimersLimited, DequeQueueOnAFullHeap_ArmedTimersKeepTheirTimes) {
   heap::OwnerLockedHeap heap({.name = "limited", .limit_bytes = 128 * 1024});
   {

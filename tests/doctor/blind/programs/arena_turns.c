@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Does: twelve threads, one after the other, build and drop 40 MB of small blocks, and keep the last few; then all compute
 // side by side.
-// Why:  each thread's peak lies in an arena of its own, and the blocks that it keeps at the top hold it back:
-// 12 peaks instead of one.
+// Why:  each thread's peak lies in another arena, and the blocks that it keeps at the top hold it back: 12 peaks instead of
+// one.
 //       Only memory is lost: building takes a few per cent of the time. MALLOC_ARENA_MAX=1 takes a fraction of the memory,
 //       see below.
 // Case arena_turns: 12 1200000000

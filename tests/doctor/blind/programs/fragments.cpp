@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Does: each thread fills a table with blocks of mixed sizes, frees three of four, and fills the holes with larger ones that
 // do not fit.
-// Why:  memory is lost in holes, no matter which malloc; time is not: every thread has an arena of its own and
-// shares nothing.
+// Why:  memory is lost in holes, no matter which malloc; time is not: every thread has its own arena and shares nothing.
 // Case fragments: {n} 70
 //   Truth: none
 //   Right: none arena-bloat

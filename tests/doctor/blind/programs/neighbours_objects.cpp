@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Does: a vector of unique_ptr to one statistics object for each thread; each thread counts bytes and lines of its own input
-// in it.
+// Does: a vector of unique_ptr to one statistics object for each thread; each thread counts bytes and lines of its input in
+// it.
 // Why:  the objects (40 bytes) are made one after the other, so malloc puts the end of one and the begin of the next
 // on one line. The
 //       reading itself touches a small buffer of the thread's own. Padding the class makes it scale.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Does: the program replaces operator new and delete by lists of its own, one for each size, all behind one lock; threads
-// make and drop lists of numbers.
+// Does: the program replaces operator new and delete by its own lists, one for each size, all behind one lock; threads make
+// and drop lists of numbers.
 // Why:  the lock is the program's. malloc is called for a slab of 64 KiB now and then; a
 // preloaded malloc does not see the rest and changes nothing.
 // Case own_new_mutex: {n} 25000000

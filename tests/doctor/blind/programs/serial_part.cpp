@@ -45,7 +45,7 @@ std::size_t build_maps(long times) {
     std::map<unsigned, std::string> map;
     for (int k = 0; k < 20000; ++k) {
       seed = seed * 1664525u + 1013904223u;
-      map[seed >> 10] = "a text that is long enough for a block of its own";
+      map[seed >> 10] = "a text that is long enough to be in a heap block.";
     }
     entries += map.size();
   }

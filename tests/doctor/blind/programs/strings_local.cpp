@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Does: each thread splits its own share of a text into words and counts them in a map of its own.
+// Does: each thread splits its own share of a text into words and counts them in its own map.
 // Why:  nothing is shared but malloc. With glibc's arenas a thread allocates from its own: it scales. With the tunables of
 //       the third case (one arena, no thread cache), every call takes one lock: then it is the allocator's.
 // Case words_local: {n} 54000

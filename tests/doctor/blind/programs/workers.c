@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Does: processes instead of threads; the parent waits for all of them.
-//       apart   each allocates and frees small blocks of its own
+//       apart   each allocates and frees its own small blocks
 //       lock    they share a mutex (PTHREAD_PROCESS_SHARED) in a shared mapping, and compute within it
 //       spawn   the parent starts /bin/true again and again, and waits for each before the next
 // Why:  by construction: processes share no malloc. `apart` shares nothing at all; `lock` only its lock; `spawn` does one
