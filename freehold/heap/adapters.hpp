@@ -9,8 +9,8 @@
 //   std::pmr::vector<int> numbers(&counted);
 //   report(counted.stats());
 //
-// Threads: those of the heaps or the resource behind (CountingResource adds atomics of its own). Cost: FallbackHeap a look
-// at the block's slab to give it back; CountingResource two to four atomics on one line for each call.
+// Threads: those of the heaps or the resource behind (CountingResource adds its atomics). Cost: FallbackHeap a look at the
+// block's slab to give it back; CountingResource two to four atomics on one line for each call.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -25,8 +25,8 @@
 
 namespace freehold::heap {
 
-/// Two heaps of one kind as one: blocks come from the second where the first has none. It is used as a heap is, and has no
-/// limit, statistics or end of its own: those are the two heaps'.
+/// Two heaps of one kind as one: blocks come from the second if the first has no memory. It is used as a heap is, and its
+/// limit, statistics and end are those of the two heaps.
 /// @tparam Heap  the kind
 template <PrivateHeapLike Heap = PrivateHeap>
 class FallbackHeap {

@@ -71,7 +71,7 @@ struct BatchBin : Bins<A, Geometry>::Bin {
     count.store(n);
     return true;
   }
-  // The spare batch is the free list from now on. False: there is none. Pre: the free list is empty.
+  // The spare batch is the free list from now on. False: no spare. Pre: the free list is empty.
   [[nodiscard]] bool fill_from_spare(unsigned c) noexcept {
     Free* const batch = spare.load();
     if (batch == nullptr) return false;

@@ -38,7 +38,7 @@ struct Book {
   [[nodiscard]] Place*& bucket_of(const void* block) const noexcept {
     return buckets[check::mix(reinterpret_cast<std::uintptr_t>(block)) & (bucket_count - 1)];
   }
-  // Null: nobody has the block.
+  // Null: no owner has the block.
   [[nodiscard]] Place* find(const void* block) const noexcept {
     Place* place = bucket_count == 0 ? nullptr : bucket_of(block);
     while (place != nullptr && place->block != block) place = place->chain;

@@ -22,18 +22,18 @@ class OwnedBlocks {
   OwnedBlocks(const OwnedBlocks&) = delete;
   OwnedBlocks& operator=(const OwnedBlocks&) = delete;
 
-  // False: no memory. Pre: the block is nobody's yet.
+  // False: no memory. Pre: the block has no owner yet.
   [[nodiscard]] bool add(const void* block, std::size_t bytes) noexcept;
   // Returns its bytes; 0: it is not this heap's.
   std::size_t remove(const void* block) noexcept;
   [[nodiscard]] bool has(const void* block) const noexcept;
-  // Removes one of them, whichever; null: there is none.
+  // Removes one of them, whichever; null: none is left.
   [[nodiscard]] void* remove_any() noexcept;
 
   [[nodiscard]] std::size_t count() const noexcept { return count_; }
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
 
-  // Whether any block was ever added. Relaxed: a block that the caller has was added before the caller got it.
+  // Returns whether any block was ever added. Relaxed: a block that the caller has was added before the caller got it.
   [[nodiscard]] static bool any() noexcept { return any_.load(std::memory_order_relaxed); }
   // The heap of a block; null: none has it.
   [[nodiscard]] static void* heap_of(const void* block) noexcept;

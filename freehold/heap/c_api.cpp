@@ -83,7 +83,7 @@ auto on(freehold_heap_t* h, const F& f) noexcept {
   if (std::any_of(bytes + known, bytes + from->size, [](unsigned char byte) { return byte != 0; })) return false;
   std::memcpy(&to, from, known);
   if (to.binds_node != 0 && to.node < 0) return false;
-  if (to.kind == FREEHOLD_HEAP_OWNER_LOCKED) return to.waits == 0;  // nobody else could give anything back
+  if (to.kind == FREEHOLD_HEAP_OWNER_LOCKED) return to.waits == 0;  // no other thread could give anything back
   return to.kind == FREEHOLD_HEAP_SHARED;
 }
 

@@ -68,7 +68,7 @@ class HeapAllocator {
   /// The heap.
   [[nodiscard]] Heap& heap() const noexcept { return *heap_; }
 
-  /// Whether both have the same heap.
+  /// Returns whether both allocators use the same heap.
   /// @param a  one allocator
   /// @param b  another, perhaps of another type
   template <class U>

@@ -9,7 +9,7 @@
 //
 //   Invariant: used_bytes() <= the limit.
 //
-// Externally locked, but for what never changes.
+// Externally locked, except what never changes.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -41,7 +41,7 @@ class HeapMemory {
 
   // ---- the account
 
-  // Whether so much more may be in use.
+  // Returns whether so much more may be in use.
   [[nodiscard]] bool allows(std::size_t bytes) const noexcept {
     return bytes <= limit_bytes_ && used_bytes_.load() <= limit_bytes_ - bytes;
   }
@@ -76,7 +76,7 @@ class HeapMemory {
 
   // ---- the source
 
-  // Null: there is none.
+  // Null: no memory.
   [[nodiscard]] void* take(std::size_t bytes, std::size_t alignment) noexcept { return source_.take(bytes, alignment); }
   // Makes a header at `at` for what take(bytes, alignment) returned.
   [[nodiscard]] SlabType* new_header(void* at, void* memory, std::size_t bytes, std::size_t alignment,
@@ -98,8 +98,8 @@ class HeapMemory {
     source_.give_back(memory, alignment);
   }
 
-  // Whether the header is one of this heap. A checked build looks before it believes; otherwise a pointer that is nobody's
-  // may end the process in another way.
+  // Returns whether the header is one of this heap. A checked build looks before it believes; otherwise a pointer to no
+  // block may end the process in another way.
   [[nodiscard]] bool is_mine(const SlabType* header) const noexcept {
     return (!base::kChecked || looks_like_ours(header)) && header->heap.load() == heap_;
   }
@@ -126,7 +126,7 @@ class HeapMemory {
   }
 
  private:
-  // Whether the header may be read. (Before a block that is aligned as slabs are, one is taken on trust.)
+  // Returns whether the header may be read. (Before a block that is aligned as slabs are, one is taken on trust.)
   [[nodiscard]] bool looks_like_ours(const SlabType* header) const noexcept {
     return !base::is_aligned(reinterpret_cast<std::uintptr_t>(header), SlabType::kBytes) || source_.is_from(header);
   }

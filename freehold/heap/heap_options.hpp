@@ -21,8 +21,8 @@ enum class WhenLimited : std::uint8_t {
 struct HeapOptions {
   /// For reports; must live as long as the heap.
   const char* name = "";
-  /// Of memory in use by pages of slabs and by large blocks, with 4 KiB the smallest unit; what was freed counts until its
-  /// page is wholly free.
+  /// The most bytes that pages of slabs and large blocks may have in use, with 4 KiB the smallest unit; freed memory counts
+  /// until its page is wholly free.
   std::size_t limit_bytes = kNoLimit;
   /// Called when `bytes` would exceed the limit; true: try again. May free blocks of the heap.
   bool (*on_limit)(void* context, std::size_t bytes) noexcept = nullptr;
@@ -35,7 +35,7 @@ struct HeapOptions {
   int node = -1;
 };
 
-/// A snapshot of one heap. Units: bytes, but for counts.
+/// A snapshot of one heap. Units: bytes, except counts.
 struct HeapStats {
   /// As the options gave it.
   const char* name = "";

@@ -7,9 +7,9 @@
 //   shards.unlock(locked);
 //   if (shards.push(c, slot)) shards.notify_waiters();
 //
-// A thread takes from the shard of its number and gives back to it; a shard has a lock of its own (shard_lock.hpp). There
-// are more shards than CPUs: a thread that is preempted inside holds up only the threads of the same shard. Those try the
-// next shards, and at last the central lists, whose lock can sleep: so nobody ever spins on a thread that does not run.
+// A thread takes from the shard of its number and gives back to it; each shard has its lock (shard_lock.hpp). There are more
+// shards than CPUs: a thread that is preempted inside holds up only the threads of the same shard. Those try the next
+// shards, and at last the central lists, whose lock can sleep: so no thread ever spins on one that does not run.
 //
 // Free slots have no home: they stay in the shard of the thread that freed them, and travel as whole batches of one length,
 // in constant time each way (batch_bin.hpp). The batches that a shard sets aside lie in its depot. They are everybody's,
@@ -67,7 +67,7 @@ class HeapShards {
     Lock lock;
     Bin bins[Classes::kCount];
   };
-  // A shard that no other thread works on until unlock(). Null: there is none, or those that were tried are locked.
+  // A shard that no other thread works on until unlock(). Null: no shard yet, or those that were tried are locked.
   struct LockedShard {
     Shard* shard = nullptr;
     typename Lock::Inside* inside = nullptr;  // the owner's word; null: the flag is held
@@ -198,7 +198,7 @@ class HeapShards {
   [[nodiscard]] bool is_awaited() const noexcept {
     return waiters_.load(std::memory_order_relaxed) != 0;  // relaxed: the locks order it, see push()
   }
-  // relaxed, both: the shards' locks order it, see push(); a thread that sees the end late wakes nobody.
+  // relaxed, both: the shards' locks order it, see push(); a thread that sees the end late wakes no other.
   void add_waiter() noexcept { waiters_.fetch_add(1, std::memory_order_relaxed); }
   void remove_waiter() noexcept { waiters_.fetch_sub(1, std::memory_order_relaxed); }
   // How often something was given back for waiters; wait_for_room(n) returns when that is n no more.
@@ -296,7 +296,7 @@ class HeapShards {
     bin.pages.store(std::min(2 * bin.pages.load(), SlabType::kPages));  // the more it takes, the more it gets
     return true;
   }
-  // A batch out of the depot of `own`, which may be null, or of another shard's; null: there is none.
+  // A batch out of the depot of `own`, which may be null, or of another shard's; null: no batch.
   // Pre: the central lock is held.
   [[nodiscard]] Free* take_batch(Core& core, Bin* own, unsigned c) noexcept {
     if (core.batches[c].load() == 0) return nullptr;
@@ -334,7 +334,7 @@ class HeapShards {
   // Written seldom.
   atomic<Core*> core_{nullptr};
   atomic<std::uint32_t> waiters_{0};  // threads that wait for room
-  SlabsType slabs_;                   // under lock_ but for what it says of one block; begins with what never changes
+  SlabsType slabs_;                   // under lock_, except what it says of one block; begins with what never changes
   // Written by every thread that enters the central lists.
   sync::Mutex<A> lock_;
   atomic<std::uint32_t> given_{0};  // counts what was given back while somebody waited

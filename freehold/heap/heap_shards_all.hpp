@@ -32,7 +32,7 @@ std::uint64_t HeapShards<A, Geometry, Source, Orders>::lock_all() noexcept {
     const std::uint64_t locked = lock_shards();
     lock_.lock();
     if (locked == made_shards()) return locked;
-    unlock_all(locked);  // one was made meanwhile
+    unlock_all(locked);  // one was made since
   }
 }
 

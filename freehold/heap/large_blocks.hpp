@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 // The large blocks of one private heap: those above the largest size class, or aligned beyond what classes are. Each is
-// memory of its own from the heap's source, behind a header as slabs have it (slab.hpp).
+// separate memory from the heap's source, behind a header as slabs have it (slab.hpp).
 //
 //   void* block = larges.take(bytes, alignment);     // null: refused, see HeapMemory::refusal()
 //   larges.give(header, block);                      // header: SlabType::of(block)
 //
 //   Invariant: used_bytes() is their part of HeapMemory::used_bytes(): each block with what lies before it.
 //
-// Externally locked, but for block_of(). Cost: a call to the source for each.
+// Externally locked, except block_of(). Cost: a call to the source for each.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -41,7 +41,7 @@ class BasicOwnerLockedHeap {
   using Classes = typename Geometry::Classes;
   /// The alignment of blocks that are allocated without one: 16.
   static constexpr std::size_t kDefaultAlignment = alignof(std::max_align_t);
-  /// Whether any thread may use the heap at any time.
+  /// Says whether any thread may use the heap at any time.
   static constexpr bool kShared = false;
 
   /// A new heap, which takes no memory before its first block.
@@ -49,7 +49,7 @@ class BasicOwnerLockedHeap {
   /// @param source   where slabs come from
   explicit BasicOwnerLockedHeap(const HeapOptions& options = {}, Source source = {}) noexcept
       : slabs_(this, options.limit_bytes, placed(source, options)), options_(options) {
-    FREEHOLD_ASSERT(options.when_limited != WhenLimited::kWait);  // nobody else could give anything back
+    FREEHOLD_ASSERT(options.when_limited != WhenLimited::kWait);  // no other thread could give anything back
   }
   BasicOwnerLockedHeap(const BasicOwnerLockedHeap&) = delete;
   BasicOwnerLockedHeap& operator=(const BasicOwnerLockedHeap&) = delete;
@@ -104,7 +104,8 @@ class BasicOwnerLockedHeap {
   /// @param bytes  the new size
   /// Returns: the block, aligned to kDefaultAlignment whatever the old one was. Null: the old block is untouched.
   [[nodiscard]] void* reallocate(void* block, std::size_t bytes) noexcept { return reallocate_in(*this, block, bytes); }
-  /// Whether reallocate() leaves the block where it is: in the class of its new size, or large and at least half in use.
+  /// Returns whether reallocate() leaves the block where it is: in the class of its new size, or large and at least half in
+  /// use.
   /// @param block  a block of this heap
   /// @param bytes  the new size
   [[nodiscard]] bool may_stay(const void* block, std::size_t bytes) const noexcept {
@@ -122,8 +123,8 @@ class BasicOwnerLockedHeap {
     return *static_cast<BasicOwnerLockedHeap*>(SlabsType::heap_of(block));
   }
 
-  /// Ends every block; destructors of objects do not run. All memory goes back to the engine, but for one slab.
-  /// Cost: O(slabs and large blocks).
+  /// Ends every block; destructors of objects do not run. All memory goes back to the engine, except one slab. Cost: O(slabs
+  /// and large blocks).
   void release_all() noexcept {
     slabs_.release_all();
     if (core_ != nullptr) core_->begin();
@@ -184,7 +185,7 @@ class BasicOwnerLockedHeap {
   [[nodiscard]] static constexpr unsigned class_of(std::size_t bytes, std::size_t alignment) noexcept {
     return Classes::class_of(SlabsType::with_red_zone(bytes), alignment);
   }
-  // Whether every block's coming and going has to be looked at; the fast paths are off then.
+  // Returns whether every block's coming and going has to be looked at; the fast paths are off then.
   [[nodiscard]] bool is_careful() const noexcept { return base::kChecked || slabs_.poison().watched(); }
 
   [[nodiscard]] bool start() noexcept {
@@ -233,7 +234,7 @@ class BasicOwnerLockedHeap {
     reclaim_from_bytes_ = std::max(kReclaimBytes, slabs_.used_bytes() + slabs_.used_bytes() / 2);
     return bytes;
   }
-  // Whether there is more room below the limit now.
+  // Returns whether there is more room below the limit now.
   [[nodiscard]] bool reclaim_pages() noexcept {
     const std::size_t before = slabs_.used_bytes();
     reclaim();

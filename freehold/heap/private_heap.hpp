@@ -114,7 +114,8 @@ class BasicPrivateHeap {
   /// @param bytes  the new size
   /// Returns: the block, aligned to kDefaultAlignment whatever the old one was. Null: the old block is untouched.
   [[nodiscard]] void* reallocate(void* block, std::size_t bytes) noexcept { return reallocate_in(*this, block, bytes); }
-  /// Whether reallocate() leaves the block where it is: in the class of its new size, or large and at least half in use.
+  /// Returns whether reallocate() leaves the block where it is: in the class of its new size, or large and at least half in
+  /// use.
   /// @param block  a block of this heap
   /// @param bytes  the new size
   [[nodiscard]] bool may_stay(const void* block, std::size_t bytes) const noexcept {
@@ -131,8 +132,8 @@ class BasicPrivateHeap {
     return *static_cast<BasicPrivateHeap*>(SlabsType::heap_of(block));
   }
 
-  /// Ends every block; destructors of objects do not run. Memory goes back to the engine, but for the slabs with data of the
-  /// heap's own. Threads: any, while no other one uses blocks of this heap. Cost: O(slabs and large blocks).
+  /// Ends every block; destructors of objects do not run. Memory goes back to the engine, except the slabs with the heap's
+  /// own data. Threads: any, while no other one uses blocks of this heap. Cost: O(slabs and large blocks).
   void release_all() noexcept {
     bool awaited = false;
     {
@@ -213,7 +214,7 @@ class BasicPrivateHeap {
     void* const slot = shards_.allocate_refilling(locked, c);
     return slot != nullptr ? on_allocate(c, slot) : allocate_scarce_slot(c);
   }
-  // Where no shard is to be had.
+  // Allocates when no shard can be locked.
   [[gnu::noinline]] void* allocate_centrally(std::size_t bytes, std::size_t alignment) noexcept {
     if (slabs().is_checked()) return allocate_checked(bytes, alignment);
     const unsigned c = class_of(bytes, alignment);
@@ -290,7 +291,7 @@ class BasicPrivateHeap {
         },
         Classes::slot_bytes(c));
   }
-  // Tries `find` with everything locked, until it succeeds or nobody can make room. Pre: no lock is held.
+  // Tries `find` with everything locked, until it succeeds or no thread can make room. Pre: no lock is held.
   template <class Find>
   [[gnu::noinline]] void* allocate_scarce(const Find& find, std::size_t bytes) noexcept {
     bool waits = false;

@@ -10,8 +10,8 @@
 //               a shard has an owner only if no other thread has been inside since that thread became the owner.
 //
 // Any thread. Cost: for the owner two stores and two loads on the shard's line; otherwise one exchange and one store; a
-// heavy fence (a system call) to revoke. Nobody waits here: try_lock() fails where another thread is inside.
-// Source: biased locking with asymmetric fences (Dice, Moir and Scherer, "Quickly reacquirable locks", 2003).
+// heavy fence (a system call) to revoke. It never waits: try_lock() fails if another thread is inside. Source: biased
+// locking with asymmetric fences (Dice, Moir and Scherer, "Quickly reacquirable locks", 2003).
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -33,7 +33,7 @@ struct ShardLockOrders {
   static constexpr std::memory_order kLeave = std::memory_order_release;
   // acquire: pairs with kLeave.
   static constexpr std::memory_order kLook = std::memory_order_acquire;
-  // Whether each owner of a shard has a word of its own. (false: for a mutant.)
+  // Says whether each owner of a shard has a separate word (false: for a mutant).
   static constexpr bool kWordForEach = true;
 };
 
@@ -143,7 +143,7 @@ class alignas(base::kCacheLine) ShardLock {
   atomic<std::uint32_t> flag_{0};
   Inside inside_[kOwners]{};
   atomic<std::uintptr_t> owner_{0};  // a thread, and the number of its word; 0: none. Changed by the thread with the flag
-  // Of the thread with the flag:
+  // These belong to the thread with the flag:
   var<std::uintptr_t> owners_[kOwners]{};  // threads, whose word each is
   var<std::uintptr_t> last_{0};            // the thread that locked last; how often in a row
   var<std::uint32_t> in_a_row_{0};

@@ -36,20 +36,20 @@ struct HeapGeometryOf {
   // What travels between a CPU's free slots and the heap's, in one go.
   static constexpr std::size_t kBatchBytes = 8192, kMinBatch = 4, kMaxBatch = 64;
   [[nodiscard]] static unsigned shards() noexcept { return heap_shards(); }
-  // Where a thread looks first.
+  // Chooses where a thread looks first.
   template <sync::Atomics A>
   [[nodiscard]] static std::uint32_t spread() noexcept {
     return A::thread_number();
   }
   // Takes of a shard in a row that make a thread its owner.
   static constexpr std::uint32_t kLocksToOwn = 64;
-  // Threads that may own a shard, one after the other, in all its time; a power of two. Each has a word of its own to say
-  // that it is inside: one that finds out late that it is the owner no more writes there, too.
+  // Threads that may own a shard, one after the other, in all its time; a power of two. Each has a word to say that it is
+  // inside: one that finds out late that it is the owner no more writes there, too.
   static constexpr unsigned kOwners = 4;
 };
 using HeapGeometry = HeapGeometryOf<base::kAddressSanitizer>;
 
-// Whether each block's coming and going is looked at.
+// Says whether each allocation and free is checked.
 inline constexpr bool kSeesMisuse = base::kChecked || base::kAddressSanitizer;
 
 // A free slot holds the address of the next one.
@@ -139,7 +139,7 @@ struct Slab {
     const std::byte* const end = start() + run_end_page(first) * kPageBytes;
     return static_cast<std::size_t>(end - run_begin(first)) / Geometry::Classes::slot_bytes(page_class[first].load() - 1U);
   }
-  // Whether `block` is the beginning of a slot of class c.
+  // Returns whether `block` is the beginning of a slot of class c.
   [[nodiscard]] bool is_slot(const void* block, unsigned c) noexcept {
     const unsigned page = page_of(block);
     if (page_class[page].load() != c + 1) return false;

@@ -2,7 +2,7 @@
 // The source of a private heap's slabs, as a concept, and the two sources that are used: Freehold's engine, and the same
 // with its pages on one memory node.
 //
-//   take(bytes, alignment)         memory, or null if there is none; the alignment is a power of two from the slab's size on
+//   take(bytes, alignment)         memory, or null: no memory; the alignment is a power of two from the slab's size on
 //   give_back(block, alignment)    frees what take(..., alignment) returned
 //   is_from(block)                 whether take() may have returned the block: for checked builds
 //   checks()                       for checked mode, if the source can: see BlockChecks

@@ -9,7 +9,7 @@
 //   Invariants: pages of slabs that belong to a class + bytes of large blocks == used_bytes() <= the limit;
 //               a slab is in the list of open ones iff it has a free page.
 //
-// Externally locked, but for what it says of one block. take_pages: a look at kLooks slabs; a new slab costs a call to the
+// Externally locked, except what it says of one block. take_pages: a look at kLooks slabs; a new slab costs a call to the
 // source. release_all: one call to the source for each slab and large block, however many objects they hold.
 #pragma once
 #include <array>
@@ -40,11 +40,11 @@ class Slabs {
   template <class T>
   using var = typename A::template var<T>;
 
-  // The last bytes of a slot, which are nobody's, so that AddressSanitizer sees an overrun beside a neighbour in use.
+  // The last bytes of a slot belong to no block, so that AddressSanitizer sees an overrun beside a neighbour in use.
   static constexpr std::size_t kRedZone = base::kAddressSanitizer ? 16 : 0;
   [[nodiscard]] static constexpr std::size_t usable_bytes(unsigned c) noexcept { return Classes::slot_bytes(c) - kRedZone; }
-  // A slot's bytes for a block of `bytes`. A block of none has one: it has an address of its own, and a usable size that
-  // tells it from what is no block.
+  // Returns a slot's bytes for a block of `bytes`. A block of no bytes has one, so that its address is unique and its usable
+  // size tells it from a pointer to no block.
   [[nodiscard]] static constexpr std::size_t with_red_zone(std::size_t bytes) noexcept {
     return (bytes == 0 ? 1 : bytes) + kRedZone;
   }
@@ -152,7 +152,7 @@ class Slabs {
     is_free_page(slab, block) ? report_double_free(block) : base::fatal(base::HeapError::kForeignPointer, block);
     return kNoClass;
   }
-  // Whether no class has the page: if `block` ever was one, it has ended, and the last of its page with it.
+  // Returns whether no class has the page: if `block` ever was one, it has ended, and the last of its page with it.
   [[nodiscard]] static bool is_free_page(const SlabType& slab, const void* block) noexcept {
     return slab.page_class[slab.page_of(block)].load() == SlabType::kFree;
   }
@@ -165,8 +165,8 @@ class Slabs {
     const unsigned c = class_in(*slab, block);
     return c == kNoClass ? 0 : usable_bytes(c);
   }
-  // Whether the block could have been allocated as one of class c (kNoClass: a large one) and of `bytes`, so that it can be
-  // given back as such. Pre: a block of this heap.
+  // Returns whether the block could have been allocated as one of class c (kNoClass: a large one) and of `bytes`, so that it
+  // can be given back as such. Pre: a block of this heap.
   [[nodiscard]] static bool serves_as(const void* block, unsigned c, std::size_t bytes) noexcept {
     const SlabType* const slab = SlabType::of(block);
     if (slab->kind.load() == SlabKind::kPages) return class_in(*slab, block) == c;
@@ -286,7 +286,7 @@ class Slabs {
     larges_.add_to(stats);
     checked_.add_to(stats);
   }
-  // The places of all that but for checked mode's, from `heap` on.
+  // Adds the places of all that, except checked mode's, from `heap` on.
   void add_to(LiveHeapLayout& layout, const void* heap) const noexcept {
     memory_.add_to(layout, heap);
     layout.slabs = base::distance(heap, &slabs_count_);
