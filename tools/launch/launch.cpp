@@ -88,7 +88,7 @@ void stop_too(pid_t child) {
   ::kill(child, SIGCONT);
 }
 
-// Waits for the end of the program, and forwards signals meanwhile.
+// Waits for the end of the program; until then forwards signals.
 int wait_and_forward(pid_t child, const sigset_t& signals, struct rusage& usage) {
   for (;;) {
     int status = 0;

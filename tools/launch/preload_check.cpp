@@ -151,7 +151,7 @@ class Check {
                                                                    : "it ended before it could be looked at");
   }
 
-  // Where the library is loaded: whose malloc comes first. False: it is not loaded.
+  // Finds where the library is loaded: whose malloc comes first. False: it is not loaded.
   bool find_malloc(int program) {
     const auto own = std::ranges::find_if(files_, is_freehold);
     const bool is_linked_in = own == files_.end() && freehold_in_program();

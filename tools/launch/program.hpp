@@ -36,8 +36,8 @@ struct Elf {
 
 // Reads the headers of an open file. Never throws for what it finds in the file; a read error counts as kNotElf.
 [[nodiscard]] Elf read_elf(int fd);
-// Whether an open file of this machine defines `function` for others: as a library does, or a program that replaces what a
-// library has. Unreadable and damaged files do not.
+// Returns whether an open file of this machine defines `function` for others: as a library does, or a program that replaces
+// what a library has. Unreadable and damaged files do not.
 [[nodiscard]] bool exports_function(int fd, std::string_view function);
 // For people: "32-bit x86", "64-bit ARM", "machine 243".
 [[nodiscard]] std::string machine_text(const Elf& elf);

@@ -32,7 +32,8 @@ class LiveFigures {
 
 inline constexpr std::size_t kMostScannedBytes = std::size_t{64} << 20;
 
-// Of the engine whose directory is marked there. None: it is of another version, damaged, or the process has ended.
+// Reads the figures of the engine whose directory is marked there. None: it is of another version, damaged, or the process
+// has ended.
 [[nodiscard]] std::optional<LiveFigures> read_live_figures(LiveMemory& memory, std::uint64_t directory);
 
 // `maps`: the process's, just read. None: no Freehold of this version was found in so many bytes of data, or the process may

@@ -9,7 +9,7 @@
 
 namespace freehold::live {
 
-// Takes the next word off the line; empty: there is none.
+// Takes the next word off the line; empty: no word is left.
 inline std::string_view next_word(std::string_view& line) {
   line.remove_prefix(std::min(line.size(), line.find_first_not_of(' ')));
   const std::string_view word = line.substr(0, line.find(' '));

@@ -34,7 +34,7 @@ std::optional<LiveMemory::Kind> kind_of(const std::byte* from, std::uint64_t add
   return std::nullopt;
 }
 
-// Where a text of UTF-8 was cut amid a character, that goes as a whole. Other texts lose nothing but such an end.
+// Drops a partial character at the end of a text of UTF-8; other texts lose at most such an end.
 void drop_partial_character(std::string& text) {
   std::size_t behind = 0;  // bytes that continue the last character
   while (behind < 3 && behind < text.size() && (static_cast<unsigned char>(text[text.size() - 1 - behind]) & 0xC0) == 0x80)

@@ -37,7 +37,7 @@ class LiveMemory {
   [[nodiscard]] bool count_bits(std::uint64_t address, std::uint64_t words, std::uint64_t& bits);
   // The same of many such ranges. Pre: `words` is bounded.
   [[nodiscard]] bool count_bits(const std::vector<std::uint64_t>& addresses, std::size_t words, std::uint64_t& bits);
-  // A text that ends, at most `most` bytes of it, and no part of a character of UTF-8; empty: there is none, or it cannot be
+  // A text that ends, at most `most` bytes of it, and no part of a character of UTF-8; empty: it is empty, or cannot be
   // read.
   [[nodiscard]] std::string text(std::uint64_t address, std::size_t most = 200);
 

@@ -23,7 +23,7 @@ struct DataMapping {
   std::string file;
 };
 
-// Of `maps`, in its order. Lines that are damaged, and code that no file has, are left out.
+// Reads `maps`, in its order. Lines that are damaged, and code that no file has, are left out.
 [[nodiscard]] std::vector<CodeMapping> code_mappings(const std::string& maps);
 [[nodiscard]] std::vector<DataMapping> data_mappings(const std::string& maps);
 [[nodiscard]] std::set<std::string> files_of(const std::vector<CodeMapping>& mappings);

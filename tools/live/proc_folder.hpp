@@ -19,7 +19,7 @@ namespace freehold::live {
   return std::filesystem::path("/proc") / std::to_string(pid);
 }
 
-// All of a file of the kernel's. Empty also: it is not there, may not be read, or its process ended meanwhile.
+// All of a file of the kernel's. Empty also: it is not there, may not be read, or its process has ended.
 [[nodiscard]] inline std::string text_of_proc_file(const std::filesystem::path& file) {
   const std::ifstream in(file);
   std::ostringstream text;

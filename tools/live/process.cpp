@@ -27,7 +27,7 @@ std::vector<int> numbers_in(const fs::path& folder) {
   return numbers;
 }
 
-// Of a process's or a thread's folder: whether it has ended, or has begun to and has no memory any more.
+// Returns whether the process or thread of the folder has ended, or has begun to and has no memory any more.
 bool is_ending(const fs::path& folder) {
   constexpr unsigned long kIsEnding = 0x4;  // the kernel's PF_EXITING
   const auto fields = stat_fields(folder);

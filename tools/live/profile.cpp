@@ -158,7 +158,8 @@ struct Found {
   LiveProfile layout{};
 };
 
-// Of several engines in one process, the profile that has most samples: one serves malloc, and others at most their library.
+// Finds the profile that has most samples, if the process has several engines: one serves malloc, and others at most their
+// library.
 std::optional<Found> find_profile(LiveMemory& memory, const std::vector<LiveMemory::Mark>& marks,
                                   std::uint32_t& other_version) {
   std::optional<Found> best;
@@ -225,7 +226,7 @@ LiveProfileAnswer read_live_profile(pid_t pid, std::chrono::milliseconds patienc
   if (!ProfileReader(memory, found->changes, found->layout, patience).read(to)) return refuse(LiveRefusal::kChanging);
   const auto since_1970 = std::chrono::system_clock::now().time_since_epoch();
   to.time_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(since_1970).count();
-  // With the libraries that came meanwhile.
+  // The new map has the libraries that came since.
   if (std::string now = maps_of(pid); !now.empty()) to.maps = std::move(now);
   return answer;
 }

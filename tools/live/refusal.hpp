@@ -25,8 +25,8 @@ enum class LiveRefusal : std::uint8_t {
 
 // That of the process itself: the first five. One that is ours.
 [[nodiscard]] LiveRefusal refusal_of(pid_t pid);
-// Why reading its memory came to nothing, `error` being what the system said last: it may have ended meanwhile, or be
-// ending, one thread after the other, which explains all else. Otherwise `why`.
+// Says why reading its memory failed, `error` being what the system said last: it may have ended since, or be ending, one
+// thread after the other, which explains all else. Otherwise `why`.
 [[nodiscard]] LiveRefusal refusal_meanwhile(pid_t pid, int error, LiveRefusal why);
 
 // A sync::LiveListDirectory as it is copied; that one holds atomics.

@@ -39,8 +39,8 @@ T at(const std::vector<std::byte>& record, std::size_t offset) {
   return value;
 }
 
-// Follows a list until it was not changed meanwhile: `begin()` forgets what was read, `visit(address)` reads a record and
-// makes the address that of the next one. False: the list was changed each time, or a record cannot be read.
+// Follows a list until it did not change during the walk: `begin()` forgets what was read, `visit(address)` reads a record
+// and makes the address that of the next one. False: the list was changed each time, or a record cannot be read.
 template <class Begin, class Visit>
 bool follow(LiveMemory& memory, std::uint64_t first, std::uint64_t changes, std::size_t most, Begin begin, Visit visit) {
   for (unsigned tries = 0; tries < kTries; ++tries) {
@@ -194,7 +194,8 @@ class Lists {
   }
 
  private:
-  // Copies the records first, which takes little time, so that the list is seldom changed meanwhile; `add` reads the rest.
+  // Copies the records first, which takes little time, so that the list seldom changes during the copy; `add` reads the
+  // rest.
   template <class Data, class Figures, class Add>
   void read_list(const LiveListHead& head, std::vector<Figures>& figures, bool& changed, Add add) {
     std::vector<Data> records;
@@ -225,7 +226,7 @@ class Lists {
                               });
   }
 
-  // None: it has ended meanwhile.
+  // None: it has ended since.
   std::optional<LiveHeapFigures> heap_figures(const heap::LiveHeap& of, const heap::LiveHeapLayout& layout) {
     LiveHeapFigures figures;
     const std::uint64_t heap = of.heap;
@@ -311,7 +312,7 @@ LiveAnswer read_live_stats(pid_t pid) {
     return answer;
   };
   if (marks.empty() && (memory.error() == EPERM || memory.error() == ENOSYS)) return refuse(LiveRefusal::kMemoryNotToBeRead);
-  // Where there are several engines one serves malloc, and others at most their own library: the one that holds most.
+  // If there are several engines, one serves malloc, and others at most their own library: the one that holds most.
   std::optional<LiveStats> best;
   std::uint64_t most = 0;
   bool is_damaged = false;

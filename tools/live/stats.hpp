@@ -4,8 +4,8 @@
 // notice. One thread. Cost: some milliseconds, and a copy of the free bits of all spans (9 MB for each GiB of small blocks
 // at most).
 //
-// Each number was true at its own moment; together they need not fit. Lists that change meanwhile are read again, and after
-// kTries times taken as they are.
+// Each number was true at its own moment; together they need not fit. Lists that change during a walk are read again, and
+// after kTries times taken as they are.
 #pragma once
 #include <sys/types.h>
 
@@ -53,7 +53,8 @@ struct LivePoolFigures {
   std::string name;
   std::uint64_t slot_bytes = 0;
   std::optional<std::uint64_t> capacity;  // none: unlimited
-  // Where the pool's design tells: slots that were opened, and of these, those in use, in threads' arrays or on their way.
+  // Known if the pool's design tells: slots that were opened, and of these, those in use, in threads' arrays or on their
+  // way.
   std::optional<std::uint64_t> opened_slots, taken_slots;
 };
 

@@ -15,10 +15,11 @@ struct Allocator {
   std::string library;  // absolute path for LD_PRELOAD, or empty
 };
 
-// Where libfreehold.so may lie, best first, for a command that lies in `command_folder`: the installed tree, the build tree.
+// Names the places of libfreehold.so, best first, for a command that lies in `command_folder`: the installed tree, the build
+// tree.
 [[nodiscard]] std::vector<std::filesystem::path> freehold_candidates(const std::filesystem::path& command_folder);
-// The library of this installation: FREEHOLD_LIBRARY if set, otherwise found relative to the running command.
-// Throws Failure(kExitRefused) when there is none.
+// The library of this installation: FREEHOLD_LIBRARY if set, otherwise found relative to the running command. Throws
+// Failure(kExitRefused) when none is found.
 [[nodiscard]] std::string find_freehold_library();
 // A library of the command's own, "libfreehold-probe.so": in freehold/ below libfreehold.so's usual places, or beside it.
 // Throws Failure(kExitRefused) when it is not there.

@@ -19,9 +19,9 @@ struct LiveSubject {
   const char* name;
   std::uint32_t version;
 };
-// Where the kernel hides the process: one line with the way out, for who asks.
+// Tells why the kernel hides the process: one line with the way out, for the user who asks.
 [[nodiscard]] std::string why_hidden(pid_t pid, std::uint64_t owner, std::uint64_t reader);
-// Where the kernel shows the process and not its memory. `yama_scope`: kernel.yama.ptrace_scope; none: the kernel has no
+// Tells why the kernel shows the process and not its memory. `yama_scope`: kernel.yama.ptrace_scope; none: the kernel has no
 // Yama.
 [[nodiscard]] std::string why_memory_is_closed(pid_t pid, std::optional<unsigned> yama_scope);
 // One line with the way out. `version`: the process's, of LiveRefusal::kOtherVersion.

@@ -25,7 +25,7 @@ namespace {
   throw Failure(kExitRefused, fmt::format("cannot write {}: {}", printable(path), error_text(error_number)));
 }
 
-// Where the text goes: a name in a folder that is open, so that another user cannot exchange what leads there.
+// The text goes to a name in a folder that is open, so that another user cannot exchange what leads there.
 struct Place {
   FileDescriptor folder;
   std::string name;
@@ -153,7 +153,7 @@ FileDescriptor create_beside(const Place& place, std::string& name) {
   return file;
 }
 
-// Of an existing file the rights stay, unless another user has chosen them.
+// An existing file keeps its rights, unless another user has chosen them.
 mode_t mode_of(const Place& place) {
   constexpr mode_t kRights = 0777;
   return place.exists && !place.may_be_planted() ? place.info.st_mode & kRights : mode_of_new_file();

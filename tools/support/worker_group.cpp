@@ -30,7 +30,7 @@ std::uint64_t now_ns(clockid_t clock = CLOCK_MONOTONIC) {
   return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec);
 }
 
-// A worker's result for the parent, on a cache line of its own; written once at the end.
+// A worker's result for the parent, on a separate cache line; written once at the end.
 struct alignas(64) Result {
   std::uint64_t started_ns;
   std::uint64_t finished_ns;
