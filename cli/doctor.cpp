@@ -54,7 +54,7 @@ struct DoctorOptions {
   bool memory = false;
   bool quick = false;
   bool allow_failure = false;
-  bool keep_priority = false;
+  bool ahead_of_others = false;
 };
 
 Work parse_work(const std::string& text) {
@@ -163,7 +163,7 @@ void set_files(Settings& settings, const DoctorOptions& options) {
   if (options.output && *options.output != "show" && *options.output != "hide")
     throw Failure(kExitRefused, fmt::format("--output must be show or hide, not '{}'", printable(*options.output)));
   settings.show_output = options.output == "show";
-  settings.keep_priority = options.keep_priority;
+  settings.ahead_of_others = options.ahead_of_others;
   settings.keep_recording = options.keep_recording.value_or("");
   if (options.keep_recording && settings.keep_recording.empty())
     throw Failure(kExitRefused, "--keep-recording: the folder's name is empty");
@@ -367,7 +367,8 @@ void add_doctor(CLI::App& app, Invocation& invocation) {
   command.add_flag("--memory", options.memory, "Ask another question: why does the program take so much memory?");
   add_options_of_experiment(command, options);
   add_options_of_servers(command, options);
-  command.add_flag("--keep-priority", options.keep_priority, "Do not run the program before others that take its CPUs");
+  command.add_flag("--ahead-of-others", options.ahead_of_others,
+                   "Run the program before others that take its CPUs: they get hardly any meanwhile");
   command.add_option("--keep-recording", options.keep_recording, "Keep what the probe recorded in this folder", "FOLDER");
   command.add_option("--pprof", options.pprof, "Write what was recorded for pprof and speedscope", "FILE");
   command.add_option("--json", options.json, "Write everything as JSON; - for standard output", "FILE");

@@ -9,9 +9,9 @@ import byhand
 from cases import harness
 
 
-def words_for(case, program, budget_s, keep_priority):
+def words_for(case, program, budget_s, ahead_of_others):
     """The doctor's arguments, as docs/doctor.md says that they should be."""
-    words = ["--budget", f"{budget_s}s", *(["--keep-priority"] if keep_priority else [])]
+    words = ["--budget", f"{budget_s}s", *(["--ahead-of-others"] if ahead_of_others else [])]
     if case.asks_memory:
         return [*words, "--memory", "--", *program, *case.arguments]
     if case.variable:
@@ -51,13 +51,13 @@ def judge(case, verdict, is_borne=False):
     return ("undecided" if term == "undecided" and not in_vain else "wrong"), in_vain
 
 
-def ask(case, doctor, program, budget_s, speedup, keep_priority=False):
+def ask(case, doctor, program, budget_s, speedup, ahead_of_others=False):
     """One entry of the results. `speedup`: by hand, without neighbours; they would take what the second thread needs."""
     entry = {"case": case.name, "load": round(os.getloadavg()[0], 1), "language": case.language, "truth": case.truth, "changed": case.changed, "right": [c.term for c in case.right], "budget_s": budget_s}
     entry["speedup_by_hand"] = speedup and round(speedup, 2)
     entry["borne"] = speedup is not None and speedup >= BORNE_FROM
     started = time.monotonic()
-    full, told = harness.ask(doctor, words_for(case, program, budget_s, keep_priority), 6 * budget_s + 60, cpus=case.quota,
+    full, told = harness.ask(doctor, words_for(case, program, budget_s, ahead_of_others), 6 * budget_s + 60, cpus=case.quota,
                              environment={**os.environ, **case.fixed_environment})
     entry["seconds"] = round(time.monotonic() - started, 1)
     if not full:

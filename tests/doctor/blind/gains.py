@@ -2,7 +2,7 @@
 """Gains that the doctor predicts for real programs, beside gains that are measured without it. `run.py --gains`.
 
 The treatment that it advises, or Freehold where it advises none, is measured in turns with the program as it is. Both have real-time
-priority where that is permitted, as the doctor's own runs have beside others; with --keep-priority neither has. All answers and
+priority with --ahead-of-others, where that is permitted, as the doctor's own runs have then. All answers and
 ratios go to a file after each program, so that an interrupted run loses one.
 """
 
@@ -104,9 +104,9 @@ def compared(fix, ratios):
 
 def ask(name, words, asked):
     """One entry of the results."""
-    keep = ["--keep-priority"] if asked.keep_priority else []
+    ahead = ["--ahead-of-others"] if asked.ahead_of_others else []
     entry = {"program": name, "load": round(os.getloadavg()[0])}
-    report, told = harness.ask(asked.build / "bin" / "freehold", ["--budget", f"{asked.budget:g}s", *keep, "--", *words], 6 * asked.budget + 60,
+    report, told = harness.ask(asked.build / "bin" / "freehold", ["--budget", f"{asked.budget:g}s", *ahead, "--", *words], 6 * asked.budget + 60,
                                keep=asked.programs / f"gain-{name}")
     if not report:
         return {**entry, "verdict": "failed", "left_out": " ".join(told.split())[-200:]}
@@ -115,7 +115,7 @@ def ask(name, words, asked):
     if fix is None:
         return {**entry, "left_out": f"no treatment was timed within {asked.budget:g} s"}
     try:
-        ratios = measured_ratios(words, report["experiment"]["variants"][fix["variant"]], None if asked.keep_priority else go_before_others)
+        ratios = measured_ratios(words, report["experiment"]["variants"][fix["variant"]], go_before_others if asked.ahead_of_others else None)
     except (cases.CaseError, subprocess.TimeoutExpired) as problem:
         return {**entry, "left_out": str(problem)}
     return {**entry, **compared(fix, ratios)}

@@ -91,7 +91,7 @@ class Command(unittest.TestCase):
         self.page = self.folder / "page.md"
 
     def run_it(self, *words):
-        return subprocess.run([sys.executable, "-B", HERE / "run.py", "--gains", "--only", "xz", "--build", self.folder, "--keep-priority", "--markdown", self.page,
+        return subprocess.run([sys.executable, "-B", HERE / "run.py", "--gains", "--only", "xz", "--build", self.folder, "--markdown", self.page,
                                *words], capture_output=True, text=True, timeout=100)
 
     def questions(self):

@@ -68,7 +68,7 @@ def parse_arguments(words):
     parser.add_argument("--resume", action="store_true", help="keep what the results file has, ask about the rest")
     parser.add_argument("--again", metavar="PATTERN", help="with --resume: cases by name that are asked once more")
     parser.add_argument("--rewrite", action="store_true", help="ask nothing: write the section from the results files")
-    parser.add_argument("--keep-priority", action="store_true", help="as the doctor's own option: for a try on a machine that others need")
+    parser.add_argument("--ahead-of-others", action="store_true", help="as the doctor's own option")
     parser.add_argument("--gate", action="store_true", help="exit 1 if a verdict is wrong, or if there is none at all")
     parser.add_argument("--list", action="store_true", help="name the cases, ask nothing")
     parser.add_argument("--by-hand", action="store_true", help="no doctor: time each case with one and two threads and with other mallocs")
@@ -134,7 +134,7 @@ def ask_all(asked, results, chosen, settings):
     speedups = {case.name: asking.speedup_by_hand(case, programs[case.name]) for case in open_cases}
     with harness.neighbours(settings["neighbours"]):
         for place, case in enumerate(open_cases, len(chosen) - len(open_cases) + 1):
-            entry = asking.ask(case, asked.build / "bin" / "freehold", programs[case.name], asked.budget, speedups[case.name], asked.keep_priority)
+            entry = asking.ask(case, asked.build / "bin" / "freehold", programs[case.name], asked.budget, speedups[case.name], asked.ahead_of_others)
             entries.append(entry)
             store(results, settings, entries)
             print(f"[{place}/{len(chosen)}] {entry['judgement']:9}  {case.name}: {entry['verdict']} ({case.truth}), {entry['seconds']} s"

@@ -52,7 +52,7 @@ std::string note_text(const Note& note) {
       return fmt::format("A process's recording could not be read: {}.", printable(note.why));
     case Note::Kind::kTookPrecedence:
       return "Others took CPUs from the program, so its runs went before them from then on, with real-time priority or at "
-             "nice -20; --keep-priority leaves others in peace.";
+             "nice -20.";
     case Note::Kind::kNothingRecorded: break;
   }
   return fmt::format(

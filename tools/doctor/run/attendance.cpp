@@ -152,6 +152,7 @@ Child& Attendance::start(const Command& command, const LaunchOptions& options) {
   if (children_.back()->is_up()) started_.push_back(children_.back()->pid());
   if (children_.size() == 1 && children_[0]->is_up()) {
     watch_.emplace(children_[0]->pid());
+    if (!command.before_others) courtesy_.emplace();
     if (command.real_time) {
       real_time_.emplace(children_[0]->pid());
       look_at_priorities();
@@ -256,6 +257,12 @@ void Attendance::look() {
   }
   const double begin = now();
   watch_->look();
+  if (courtesy_) {
+    std::vector<pid_t> roots;
+    for (const auto& child : children_)
+      if (child->is_up()) roots.push_back(child->pid());
+    courtesy_->look(roots);
+  }
   throttling_.look(membership_of(children_[0]->pid()));
   const double taken = now() - begin;
   pause_s_ = std::min(2 * pause_s_, kLooksEvery_s);

@@ -140,6 +140,7 @@ class Attendance {
   std::vector<std::unique_ptr<Child>> children_;
   std::vector<pid_t> started_;  // all that ever were in children_
   std::optional<Watch> watch_;
+  std::optional<Courtesy> courtesy_;  // none: the run goes before others
   std::optional<RealTime> real_time_;
   EventCount first_event_;  // while there is one, further ones need not wait
   std::optional<CodeSampler> sampler_;

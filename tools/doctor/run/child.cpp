@@ -16,6 +16,7 @@
 
 #include "freehold/os/child_environment.hpp"
 #include "freehold/os/process_handle.hpp"
+#include "freehold/os/time_slice.hpp"
 #include "tools/doctor/run/precedence.hpp"
 
 namespace freehold::doctor {
@@ -74,7 +75,10 @@ bool give_files(const Prepared& prepared) {
   }
   const struct rlimit no_core{};
   ::setrlimit(RLIMIT_CORE, &no_core);  // one crash is a finding, ten files of its memory are a nuisance
-  if (prepared.before_others) ::setpriority(PRIO_PROCESS, 0, kNiceBeforeOthers);  // a real-time parent's was reset
+  if (prepared.before_others)
+    ::setpriority(PRIO_PROCESS, 0, kNiceBeforeOthers);  // a real-time parent's was reset
+  else if (::sched_getscheduler(0) == SCHED_OTHER)
+    os::set_time_slice(Courtesy::kSlice_ns);
   ::sigprocmask(SIG_SETMASK, &prepared.mask, nullptr);
   if (give_files(prepared) && (!prepared.has_cpus || ::sched_setaffinity(0, sizeof prepared.cpus, &prepared.cpus) == 0)) {
     ::execve(prepared.file, prepared.argv.data(), prepared.envp.data());

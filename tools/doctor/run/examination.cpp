@@ -385,7 +385,7 @@ class Examination {
 
   void note(Note note) { outcome_.notes.push_back(std::move(note)); }
   void go_before_others(const Setting& setting) {
-    if (!settings().keep_priority && !precedence_.is_taken() && precedence_.take())
+    if (settings().ahead_of_others && !precedence_.is_taken() && precedence_.take())
       note({.kind = Note::Kind::kTookPrecedence, .setting = setting});
   }
   void note_facts(const Run& run, const Setting& setting) {

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 #include <vector>
 
@@ -19,6 +20,9 @@
 namespace freehold::doctor {
 namespace {
 
+constexpr double kWeight = 0.81;        // of an ordinary thread on each CPU: others keep 5/9, or more
+constexpr double kWeightOfStep = 1.25;  // how many times the weight one nice value less has
+constexpr int kNiceSteps = 19;
 constexpr const char* kAutogroup = "/proc/self/autogroup";
 constexpr int kPriority = 1;  // among real-time threads: the lowest
 constexpr int kOwnPriority = 2;
@@ -57,8 +61,8 @@ bool set_policy(pid_t thread, int policy, int priority) {
 }
 
 // Not as sleeping_call_of() says it: of a thread that spins in wait4() the kernel answers that when it has left its CPU.
-bool is_ready(pid_t pid) {
-  const auto fields = live::stat_fields(live::proc_folder(pid));
+bool is_ready(pid_t pid, pid_t thread) {
+  const auto fields = live::stat_fields(live::proc_folder(pid) / "task" / std::to_string(thread));
   return !fields.empty() && fields[live::StatField::kState] == "R";
 }
 
@@ -69,6 +73,34 @@ bool others_run() {
   std::string one, five, fifteen;
   unsigned running = 0;
   return in >> one >> five >> fifteen >> running && running > 1;
+}
+
+int Courtesy::nice_for(unsigned ready, unsigned cpus) noexcept {
+  double weight = static_cast<double>(ready) / std::max(1U, cpus);  // on each CPU, of one ordinary thread
+  int nice = 0;
+  for (; weight > kWeight && nice < kNiceSteps; ++nice) weight /= kWeightOfStep;
+  return nice;
+}
+
+void Courtesy::look(std::span<const pid_t> roots) {
+  std::vector<pid_t> threads;
+  unsigned ready = 0;
+  cpu_set_t usable;
+  CPU_ZERO(&usable);
+  for (const pid_t root : roots)
+    for (const pid_t pid : live::family_of(root))
+      for (const pid_t thread : live::threads_of(pid)) {
+        threads.push_back(thread);
+        cpu_set_t cpus;
+        if (!is_ready(pid, thread) || ::sched_getaffinity(thread, sizeof cpus, &cpus) != 0) continue;
+        CPU_OR(&usable, &usable, &cpus);
+        ++ready;
+      }
+  most_ = std::max(most_, nice_for(ready, static_cast<unsigned>(CPU_COUNT(&usable))));
+  const int nice = ::getpriority(PRIO_PROCESS, 0) + most_;
+  for (const pid_t thread : threads)
+    if (const auto id = static_cast<id_t>(thread); ::getpriority(PRIO_PROCESS, id) < nice)
+      ::setpriority(PRIO_PROCESS, id, nice);
 }
 
 bool Precedence::take() {
@@ -123,7 +155,7 @@ void RealTime::look() {
       const int policy = ::sched_getscheduler(id);
       if (policy < 0 || ::sched_getaffinity(id, sizeof cpus, &cpus) != 0 || ::sched_getparam(id, &param) != 0) continue;
       CPU_OR(&usable, &usable, &cpus);
-      at_once += id != pid || is_ready(pid) ? 1 : 0;
+      at_once += id != pid || is_ready(pid, pid) ? 1 : 0;
       if (policy == kRealTime && param.sched_priority == kPriority) {
         real_time.push_back(id);
       } else {

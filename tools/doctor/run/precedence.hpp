@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Makes the runs of an examination go before other processes that keep the machine busy. It needs CAP_SYS_NICE; without it
-// nothing changes.
+// What the runs of an examination take from other processes: a fair share (Courtesy), or, where the user asks for that,
+// all but a remnant (Precedence, RealTime). Those need CAP_SYS_NICE; without it nothing changes.
 //
 // Nice -20 leaves others 1% of a CPU. It is not enough where threads sleep and wake often: where no CPU is idle, the kernel
 // wakes a thread beside the one that woke it, behind the slice of another process, and moves it to another CPU only after
@@ -9,6 +9,8 @@
 #pragma once
 #include <sys/types.h>
 
+#include <cstdint>
+#include <span>
 #include <string>
 
 namespace freehold::doctor {
@@ -17,6 +19,25 @@ inline constexpr int kNiceBeforeOthers = -20;
 
 // True if a process other than this one is running now.
 [[nodiscard]] bool others_run();
+
+// Leaves others of this process's nice value more than half of the CPU time that they would have without a run: the run's
+// threads that are ready have together less weight than one ordinary thread on each CPU that they may use. The nice value
+// only rises, since to lower it again takes a privilege. The scheduler keeps that within milliseconds, so that nothing
+// pauses, and on an idle machine the run is not slower. A thread that chose a greater nice value keeps it.
+// Where threads share a CPU the kernel lets each run for some milliseconds before one that wakes gets its turn. A run has
+// short slices, so that others are not late.
+class Courtesy {
+ public:
+  static constexpr std::uint64_t kSlice_ns = 100'000;  // the kernel takes no less
+
+  // To be called every few milliseconds with the run's first processes. Cost of a look: about 20 us for each thread.
+  void look(std::span<const pid_t> roots);
+  // Above that of this process. `ready`: threads that are ready or running; `cpus`: that these may use.
+  [[nodiscard]] static int nice_for(unsigned ready, unsigned cpus) noexcept;
+
+ private:
+  int most_ = 0;  // of nice_for() so far
+};
 
 // While it is taken, the calling thread runs at nice -20, and so does its session where the kernel weighs that as one
 // (autogroup): not in a control group, which has its own weight. The end gives back what was there. A child that does

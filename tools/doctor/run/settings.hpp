@@ -33,9 +33,9 @@ struct Settings {
   unsigned rounds = 0;        // how often everything is run; 0: the budget decides
   std::string input;          // file for standard input; empty: /dev/null
   bool show_output = false;
-  bool allow_failure = false;  // the first run's exit status is the right one
-  bool keep_priority = false;  // also where others take CPUs from the runs
-  std::string keep_recording;  // folder; empty: recordings are removed
+  bool allow_failure = false;    // the first run's exit status is the right one
+  bool ahead_of_others = false;  // where others take CPUs from the runs; else these take a fair share
+  std::string keep_recording;    // folder; empty: recordings are removed
   Server server;
 };
 
