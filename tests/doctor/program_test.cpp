@@ -290,6 +290,14 @@ TEST(Program, TimesWereNotSeen_OthersTookOnlyWhatLooksFoundWanted) {
   EXPECT_DOUBLE_EQ(taken_of({}, 0), 1.6) << "too few looks";
   EXPECT_DOUBLE_EQ(taken_of(0.1, 0.2), 1.5) << "what threads waited is known";
 }
+// A look or two before it bound itself say nothing of the rest.
+TEST(Program, BindsItselfToOneCpu_OneCpuAndItsThreadsWaitForEachOther) {
+  if (cpus_in_order().size() < 2) GTEST_SKIP() << "It takes two CPUs.";
+  const Command binds{.file = FREEHOLD_SUBJECT, .arguments = {FREEHOLD_SUBJECT, "binds_itself"}};
+  const Trial trial = run(binds, {}, 60, host()).trial;
+  EXPECT_EQ(trial.own_cpus, 1U);
+  EXPECT_GE(trial.run_delay_s, 0.1) << "each waited for the other's turns";
+}
 TEST(Program, StopDescriptor_EndsTheRun) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);

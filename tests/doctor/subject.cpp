@@ -350,6 +350,27 @@ void ends_beside_a_thread() {
   }
 }
 
+// Binds itself to its first CPU once it has run for a moment, as a library does that is initialised then. Two threads need
+// a tenth of a second of that CPU each.
+void binds_itself() {
+  const auto spin = [](long ns) {
+    timespec time{};
+    do ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    while (time.tv_sec == 0 && time.tv_nsec < ns);
+  };
+  spin(12'000'000);
+  cpu_set_t all, first;
+  CPU_ZERO(&first);
+  ::sched_getaffinity(0, sizeof all, &all);
+  int cpu = 0;
+  while (CPU_ISSET(cpu, &all) == 0) ++cpu;
+  CPU_SET(cpu, &first);
+  ::sched_setaffinity(0, sizeof first, &first);
+  std::thread other([&] { spin(100'000'000); });
+  spin(112'000'000);
+  other.join();
+}
+
 // Goes into the group of the process that started it, and does not end soon.
 void leaves_its_group() {
   if (::setpgid(0, ::getpgid(::getppid())) != 0) std::exit(1);
@@ -381,6 +402,7 @@ int main(int count, char** words) {
                {"framed_trampoline", [] { trampolines(true); }},
                {"impossible", impossible},
                {"ends_beside_a_thread", ends_beside_a_thread},
+               {"binds_itself", binds_itself},
                {"leaves_its_group", leaves_its_group}};
   for (const auto& role : roles)
     if (count > 1 && role.name == words[1]) {

@@ -7,7 +7,7 @@ import json
 import sys
 from pathlib import Path
 
-TRIAL = ("wall_s", "user_s", "system_s", "peak_rss_bytes", "page_faults", "voluntary_switches", "taken_s", "ready_share", "throttled_s",
+TRIAL = ("wall_s", "user_s", "system_s", "peak_rss_bytes", "page_faults", "voluntary_switches", "taken_s", "ready_share", "run_delay_s", "own_cpus", "throttled_s",
          "instructions", "throughput")
 RECORDING = ("threads", "seconds", "cpu_s", "thread_s", "mapped_bytes", "cpu_share", "cpu_share_error", "blocked_share", "blocked_share_error",
              "lock_wait_s", "lock_wait_share", "remote_share", "lines_watched", "lines_shared", "peak_live_bytes")

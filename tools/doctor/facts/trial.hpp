@@ -20,12 +20,15 @@ struct Trial {
                                            // other processes on its CPUs
   double taken_s = 0;                      // of that, what the program would have used: its threads were ready to run
   std::optional<double> ready_share;       // of the looks at it: a thread was ready to run, or ran; none: too few looks
-  double throttled_s = 0;                  // time that its control group's quota kept it from running
-  std::optional<double> instructions;      // of the program, the kernel's left out; none: no counter for that is there or
-                                           // permitted
-  std::optional<double> throughput;        // what its load reported, in units a second; the higher the better
-  int wait_status = 0;                     // as of waitpid
-  std::optional<unsigned> round;           // of the examination, 0: its first run; none: not known
+  std::optional<double> run_delay_s;   // that its threads were ready to run and had no CPU, whoever had it; none: most of
+                                       // their time was not seen
+  std::optional<unsigned> own_cpus;    // that its threads allowed themselves; none: not seen
+  double throttled_s = 0;              // time that its control group's quota kept it from running
+  std::optional<double> instructions;  // of the program, the kernel's left out; none: no counter for that is there or
+                                       // permitted
+  std::optional<double> throughput;    // what its load reported, in units a second; the higher the better
+  int wait_status = 0;                 // as of waitpid
+  std::optional<unsigned> round;       // of the examination, 0: its first run; none: not known
 
   [[nodiscard]] double cpu_s() const noexcept { return user_s + system_s; }
   // What scaling is judged by: seconds for the work, or for a unit of it.

@@ -88,9 +88,12 @@ std::string quota(const Experiment& experiment) {
     return fmt::format(
         "Not the allocator: the program is limited by its CPU quota: its control group allows it {:.3g} CPU{}.",
         experiment.quota_cpus, experiment.quota_cpus == 1 ? "" : "s");
-  const unsigned allowed = experiment.own_cpus != 0 ? experiment.own_cpus : experiment.affinity_cpus;
+  if (experiment.own_cpus > 0 && experiment.own_cpus < experiment.affinity_cpus)
+    return fmt::format(
+        "Not the allocator: the program's threads are bound to {} of {} CPUs, by the program or a library that it loads.",
+        experiment.own_cpus, experiment.affinity_cpus);
   return fmt::format("Not the allocator: the program is limited to {}, fewer than it has threads for.",
-                     counted(allowed, "CPU"));
+                     counted(experiment.affinity_cpus, "CPU"));
 }
 
 std::string mixed(const Verdict& verdict) {

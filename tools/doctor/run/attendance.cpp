@@ -237,7 +237,7 @@ void Attendance::report(Run& run) {
     run.left_processes = left_processes_;
   }
   if (watch_) {
-    run.own_cpus = watch_->own_cpus();
+    if (const unsigned cpus = watch_->own_cpus(); cpus > 0) run.trial.own_cpus = cpus;
     run.most_threads = watch_->most_threads();
     run.files = watch_->files();
     if (children_.size() == 1) run.trial.ready_share = watch_->ready_share();
@@ -317,7 +317,8 @@ void add_stolen(Run& run, const Busy& busy, double own_s, double count, const Wa
   const double absent_s = std::max(0.0, trial.stolen_s);
   trial.stolen_s = std::max(0.0, busy.all_s - own_s + trial.stolen_s) / count;
   trial.taken_s = trial.stolen_s <= kTick_s ? 0 : trial.stolen_s;
-  const double coverage = own_s > 0 ? std::min(1.0, seen.ran_s / own_s) : 0;
+  const double coverage = own_s > 0 ? std::min(1.0, seen.ran_s * count / own_s) : 0;
+  if (coverage >= kSeenEnough) trial.run_delay_s = seen.waited_s / coverage;
   if (count == 1 && coverage >= kSeenEnough)
     trial.taken_s = std::min(trial.taken_s, absent_s + busy.host_s + seen.waited_s / coverage);
   else if (trial.ready_share)

@@ -392,7 +392,7 @@ class Examination {
     Experiment& facts = experiment();
     if (taken_share(run.trial, setting) > kDisturbed) go_before_others(setting);
     facts.most_threads = std::max(facts.most_threads, run.most_threads);
-    if (run.own_cpus > 0 && setting == sweep_.back()) own_cpus_.push_back(run.own_cpus);
+    if (run.trial.own_cpus && setting == sweep_.back()) own_cpus_.push_back(*run.trial.own_cpus);
     if (run.quota_cpus > 0 && (facts.quota_cpus == 0 || run.quota_cpus < facts.quota_cpus))
       facts.quota_cpus = run.quota_cpus;
   }

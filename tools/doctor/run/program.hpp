@@ -61,7 +61,6 @@ struct Run {
   std::string why;                     // kNotStarted, kLoadFailed: in words
   std::string last_words;              // what it wrote to standard error last
   std::string output;                  // standard output of the load, or of a program whose output is kept: its end
-  unsigned own_cpus = 0;               // that it allowed itself, 0: not seen
   unsigned most_threads = 0;           // that it had at once, 0: not seen
   double quota_cpus = 0;               // that its control groups allowed it, 0: no limit
   std::set<std::string> files;         // that it had mapped as code; empty: not seen

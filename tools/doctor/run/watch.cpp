@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string_view>
+#include <utility>
 
 #include "tools/live/memory_map.hpp"
 #include "tools/live/proc_folder.hpp"
@@ -55,8 +56,6 @@ void Watch::look() {
   ++looks_;
   unsigned threads = 0;
   bool any_ready = false;
-  std::set<unsigned> allowed;
-  std::string last_list;  // most threads have the same
   for (const pid_t pid : live::family_of(root_)) {
     const fs::path tasks = live::proc_folder(pid) / "task";
     for (const pid_t task : live::threads_of(pid)) {
@@ -64,20 +63,14 @@ void Watch::look() {
       const fs::path folder = tasks / std::to_string(task);
       add_times(task, folder);
       const Status status = status_of(folder);
+      if (!status.cpus.empty()) ready_s_by_cpus_[status.cpus] += std::exchange(threads_[task].ready_s, 0);
       any_ready = any_ready || status.running;
       peak_rss_bytes_ = std::max(peak_rss_bytes_, status.peak_rss_bytes);
-      if (!status.running || status.cpus == last_list) continue;
-      last_list = status.cpus;
-      add_list(status.cpus, allowed);
     }
     if (files_too) add_files(pid);
   }
   most_threads_ = std::max(most_threads_, threads);
   looks_at_ready_ += any_ready ? 1 : 0;
-  if (allowed.empty()) return;
-  ++looks_at_running_;
-  if (allowed_.size() <= *allowed.rbegin()) allowed_.resize(*allowed.rbegin() + 1);
-  for (const unsigned cpu : allowed) ++allowed_[cpu];
 }
 
 std::optional<double> Watch::ready_share() const {
@@ -87,8 +80,15 @@ std::optional<double> Watch::ready_share() const {
 }
 
 unsigned Watch::own_cpus() const {
-  return static_cast<unsigned>(
-      std::ranges::count_if(allowed_, [this](unsigned looks) { return looks > 0 && looks * 10 >= looks_at_running_; }));
+  std::map<unsigned, double> ready_s;  // by CPU
+  double all_s = 0;
+  for (const auto& [list, seconds] : ready_s_by_cpus_) {
+    all_s += seconds;
+    std::set<unsigned> cpus;
+    add_list(list, cpus);
+    for (const unsigned cpu : cpus) ready_s[cpu] += seconds;
+  }
+  return static_cast<unsigned>(std::ranges::count_if(ready_s, [&](const auto& of) { return of.second >= 0.1 * all_s; }));
 }
 
 void Watch::look_at_times_of_root() { add_times(root_, live::proc_folder(root_) / "task" / std::to_string(root_)); }
@@ -97,12 +97,14 @@ void Watch::add_times(int task, const std::string& folder) {
   std::ifstream in(folder + "/schedstat");
   double ran_ns = 0, waited_ns = 0;
   if (!(in >> ran_ns >> waited_ns)) return;
-  Times& last = times_of_[task];
+  Thread& thread = threads_[task];
   const Times now{1e-9 * ran_ns, 1e-9 * waited_ns};
-  if (now.ran_s < last.ran_s) last = {};  // another thread has the number now
-  times_.ran_s += now.ran_s - last.ran_s;
-  times_.waited_s += now.waited_s - last.waited_s;
-  last = now;
+  if (now.ran_s < thread.seen.ran_s) thread = {};  // another thread has the number now
+  const Times since{now.ran_s - thread.seen.ran_s, now.waited_s - thread.seen.waited_s};
+  times_.ran_s += since.ran_s;
+  times_.waited_s += since.waited_s;
+  thread.ready_s += since.ran_s + since.waited_s;
+  thread.seen = now;
 }
 
 // A process that ends while it is read shows the lower addresses alone: its C library, and not what was preloaded before.

@@ -28,7 +28,7 @@ class Watch {
     double waited_s = 0;
   };
   [[nodiscard]] Times times() const noexcept { return times_; }
-  // CPUs that running threads might use in at least a tenth of the looks; 0: none was seen running.
+  // CPUs that its threads might use in at least a tenth of the time in which they ran or were ready; 0: that was not seen.
   [[nodiscard]] unsigned own_cpus() const;
   // Share of the looks in which a thread was ready to run, or ran; none: there were too few.
   [[nodiscard]] std::optional<double> ready_share() const;
@@ -44,14 +44,17 @@ class Watch {
 
   pid_t root_;
   unsigned looks_ = 0;
-  unsigned looks_at_running_ = 0;
   unsigned looks_at_ready_ = 0;
   unsigned most_threads_ = 0;
   std::uint64_t peak_rss_bytes_ = 0;
-  std::vector<unsigned> allowed_;  // by CPU: looks in which a running thread might use it
+  std::map<std::string, double> ready_s_by_cpus_;  // by the list of CPUs that the thread might use
   std::set<std::string> files_;
   Times times_;
-  std::map<int, Times> times_of_;  // by thread, as last seen
+  struct Thread {
+    Times seen;          // last
+    double ready_s = 0;  // that are not in ready_s_by_cpus_ yet
+  };
+  std::map<int, Thread> threads_;
 };
 
 }  // namespace freehold::doctor
