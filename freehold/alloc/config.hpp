@@ -51,9 +51,9 @@ struct NativeConfig {
   static constexpr std::int64_t kKeepShare = 16;
   static constexpr std::int64_t kRegretBytes = std::int64_t{64} << 20;  // the most that regret adds for one thread
 
-  // Where the kernel limits the process (os/memory_limit.hpp): of the room that is left, so many quarters
-  // may be kept free at most. A program that fills 40 MiB with one size after the other has 801,000 faults at a limit of 100
-  // MiB with one quarter, 224,000 with two, 69,000 with three (65,000 without a limit).
+  // If the kernel limits the process (os/memory_limit.hpp), so many quarters of the room that is left may be kept free at
+  // most. A program that fills 40 MiB with one size after the other has 801,000 faults at a limit of 100 MiB with one
+  // quarter, 224,000 with two, 69,000 with three (65,000 without a limit).
   static constexpr std::int64_t kCeilingQuarters = 3;
   static constexpr std::int64_t kLeastKeptBytes = std::int64_t{256} << 10;
 
@@ -61,7 +61,7 @@ struct NativeConfig {
   [[nodiscard]] static unsigned node() noexcept { return os::current_node(); }
 
   // Thread caches.
-  static constexpr std::size_t kBinBytes = 64 * 1024;  // a bin's slots at most, but for kMinSlots
+  static constexpr std::size_t kBinBytes = 64 * 1024;  // a bin's slots at most, except kMinSlots
   static constexpr unsigned kMinSlots = 8;             // of a bin that has grown: four blocks at once stay in it
   static constexpr unsigned kMaxSlots = 128;           // a bin's slots at most; half of it, one word, is a batch
   // The same of a bin that gives slots back and wants them again: as many as two threads that exchange blocks send at once.

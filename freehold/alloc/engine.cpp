@@ -120,7 +120,7 @@ void engine::free_plain(NativeCache& cache, SizeClass c, void* slot) noexcept {
 
 namespace {
 
-// f(cache) inside the gate for a thread whose calls nobody looks at, and which keeps runs; else nothing.
+// Runs f(cache) inside the gate for a thread whose calls are not observed, and which keeps runs; else nothing.
 template <class F>
 [[gnu::always_inline]] inline auto with_kept_runs(F&& f) noexcept -> decltype(f(*t_cache)) {
   NativeCache& cache = *t_cache;
@@ -164,7 +164,7 @@ void* allocate_slow(std::size_t bytes) noexcept {
 
 namespace {
 
-// What is no slot.
+// Frees a run, a direct block, or a checked block.
 [[gnu::noinline]] void deallocate_large(void* block) noexcept {
   if (is_unusual() && deallocate_unusual(block, Claim{})) return;
   if (check::is_guarded(block)) return check::free_guarded(block);
@@ -325,8 +325,8 @@ void resize_sample(void* block, std::size_t bytes) noexcept {
   return block;
 }
 
-// Pages that read as zero on both sides are left alone: those that nobody wrote stay without memory. `to_is_zero`: all of
-// `to` does, and is not looked at, since that costs a fault for each page.
+// Pages that read as zero on both sides are left alone: untouched pages stay without memory. `to_is_zero`: all of `to` does,
+// and is not looked at, since that costs a fault for each page.
 void copy_pages(char* to, const char* from, std::size_t bytes, bool to_is_zero) noexcept {
   bool some_zero = false;
   for (; bytes >= kPage; bytes -= kPage, to += kPage, from += kPage) {

@@ -30,7 +30,7 @@ void deallocate(void* block) noexcept;
 // The bytes that the block's owner may use: at least what was asked for; 0 for null.
 [[nodiscard]] std::size_t usable_size(const void* block) noexcept;
 
-// Fills blocks with `byte` when they are freed, and with its complement when they are allocated, but for zeroed ones; 0 ends
+// Fills blocks with `byte` when they are freed, and with its complement when they are allocated, except zeroed ones; 0 ends
 // that. In force for the calling thread at once, for others from their next slow path on. Cost, while it is on: no caches.
 void set_perturbation(std::uint8_t byte) noexcept;
 
@@ -39,8 +39,8 @@ std::size_t trim() noexcept;
 // For event loops, when there is nothing to do: the same, but quick when nothing is due, and other threads' work goes on.
 // Returns bytes released.
 std::size_t idle() noexcept;
-// Whether moving a block would let its pages go (freehold/malloc.h). If so, the calling thread's next allocation of the size
-// is a place for it. False for null, for blocks of a page or more, and for threads without a cache.
+// Returns whether moving a block would let its pages go (freehold/malloc.h). If so, the calling thread's next allocation of
+// the size is a place for it. False for null, for blocks of a page or more, and for threads without a cache.
 [[nodiscard]] bool is_worth_moving(const void* block) noexcept;
 // Limits what blocks and the memory kept for them take together, in bytes; 0: no limit. Beyond it free memory goes back
 // first, then requests fail with ENOMEM. What is in use already stays. Returns the former limit.

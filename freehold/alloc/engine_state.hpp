@@ -145,7 +145,8 @@ inline void follow_perturbation_mode() noexcept {
 // ---- the thread that gives memory back --------------------------------------------------------------------------------
 
 extern constinit PurgerThread g_purger;
-// The purger's own: a thread that forks amid a slow path of its own, from a handler of signals, keeps only the purger out.
+// These are the purger's own: a thread that forks inside its slow path, from a handler of signals, keeps only the purger
+// out.
 extern constinit Gate g_purger_gate;
 extern constinit Gate::Mark g_purger_mark;
 
@@ -274,7 +275,7 @@ class [[nodiscard]] Reading {
   Reading& operator=(const Reading&) = delete;
 };
 
-constexpr unsigned kForkTries = 1'000;  // waits, before malloc fails because the system refuses a mapping meanwhile
+constexpr unsigned kForkTries = 1'000;  // waits, before malloc fails because the system refuses a mapping
 // Waits a millisecond at most: most forks are over by then, but this one may be waiting for a lock that the thread holds.
 void wait_for_forks() noexcept;
 
@@ -303,8 +304,7 @@ extern constinit ForkBlocks<sync::NativeAtomics, os::Pages> g_fork_blocks;
 void run_deferred() noexcept;
 void defer_free(Freed* block) noexcept;
 
-// Runs `take` inside the gate, or maps a block if another thread's fork takes long. Null if there is none; errno is
-// unchanged.
+// Runs `take` inside the gate, or maps a block if another thread's fork takes long. Null: no memory; errno is unchanged.
 template <class Take>
 [[nodiscard]] void* take_inside(NativeCache* cache, std::size_t bytes, std::size_t alignment, Take take) noexcept {
   const base::KeepErrno keep;
@@ -345,7 +345,7 @@ void push_mark(NativeCache& cache, SizeClass c, std::uint32_t weight = 1) noexce
 // A guarded block instead of a slot, which stands for `slots` allocations, if one is due; else the slot.
 [[nodiscard, gnu::noinline]] void* guard_at_refill(void* slot, std::size_t slots, std::size_t bytes,
                                                    std::size_t alignment) noexcept;
-// Where every call comes by: whether this one is sampled.
+// Tells whether this call is sampled; every call comes by here.
 [[nodiscard]] inline bool is_sample_due(std::size_t bytes) noexcept {
   const std::uint64_t mean = profile::mean();
   return mean != 0 && !profile::is_own_memory() && profile::sampler().is_due(mean, bytes);

@@ -70,7 +70,7 @@ struct SizeClasses {
   // The slot size of a class but 0, in bytes.
   [[nodiscard]] static constexpr std::size_t slot_bytes(SizeClass c) noexcept { return Sizes::bytes_of(c.index()); }
   // The smallest class whose slots hold `bytes` and are all aligned to `alignment` (a power of two, at most kMaxBytes);
-  // class 0 if there is none. Slots start at multiples of their size from a span's start, so divisibility is enough.
+  // class 0: no such class. Slots start at multiples of their size from a span's start, so divisibility is enough.
   [[nodiscard]] static constexpr SizeClass aligned_class_of(std::size_t alignment, std::size_t bytes) noexcept {
     if (bytes > kMaxBytes) return {};
     for (SizeClass c = class_of(bytes < alignment ? alignment : bytes); c.index() < kCount; ++c)

@@ -58,7 +58,7 @@ class Drain {
       give_oldest(cache, c);
     *cache.top[c]++ = slot;
   }
-  // Makes room for one entry, where there is none and the bin gets an array; what is there may be slots only.
+  // Makes room for one entry in a bin that is full or has no array yet; its entries may be slots only.
   void make_room(Cache& cache, SizeClass c) noexcept {
     auto& bin = cache.bins[c];
     bin.active = true;
@@ -87,8 +87,8 @@ class Drain {
     std::memmove(bin.array + 1, bin.array + 1 + oldest, (n - oldest) * sizeof(void*));
     cache.top[c] -= oldest;
   }
-  // The first frees of an array, and those at which it grows, are looked at: a double free, or one of a wrong address, is
-  // told at once, where a program is short or has just begun. Pre: there is room.
+  // Checks the first frees of an array, and those at which it grows: that reports a double free, or one of a wrong address,
+  // early. Pre: there is room.
   [[gnu::noinline]] void push_looked_at(Cache& cache, SizeClass c, void* slot) noexcept {
     auto& bin = cache.bins[c];
     if (bin.looks != 0) --bin.looks;

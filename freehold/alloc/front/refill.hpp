@@ -9,7 +9,7 @@
 //       ArenaSlots::take_slots              free slots where the thread worked last, or where no other thread works
 //         WordPool::find                      the word of the cursor; the thread's stripe of the tree; the other stripes
 //           take_word                           one exchange for up to 64 slots
-//         put_back, and again                 only if the span went to another class meanwhile
+//         put_back, and again                 only if the span went to another class
 //       SpanSource::claim                   else a new span, of which the thread gets the first word
 //         span_for                            free with its pages; wholly free of another class; clean; a new chunk
 //         WordPool::publish
@@ -19,7 +19,7 @@
 //
 //   Invariant: what it takes is in the array, or the caller's, when it returns, and the cache's figures have it.
 //
-// The cache's owner calls slot(), any thread take_batch(). Locks: those of the parts that it calls, none of its own.
+// The cache's owner calls slot(), any thread take_batch(). Locks: those of the parts that it calls.
 #pragma once
 #include <bit>
 

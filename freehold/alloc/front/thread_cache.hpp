@@ -7,12 +7,12 @@
 // and full at once, which sends every call to the slow path.
 //
 //   Invariant, for each bin: array[0] == nullptr (the sentinel that stops pop), entries lie in array[1 … top), and
-//   array + 1 <= top <= limit <= array + 1 + capacity, and limit == array + 1 + capacity but for the first frees (Bin::looks).
-//   Slots in the array are free, and their bits are clear. An entry may be
-//   null: a mark, the place of a slot that is sampled. A pop that meets one goes the slow way, as at the end of the array;
-//   bins[c].marks of the entries are marks. Only caches whose `slow` is the observers' have some (engine_profile.cpp).
+//   array + 1 <= top <= limit <= array + 1 + capacity, and limit == array + 1 + capacity except for the first frees
+//   (Bin::looks). Slots in the array are free, and their bits are clear. An entry may be null: a mark, the place of a slot
+//   that is sampled. A pop that meets one goes the slow way, as at the end of the array; bins[c].marks of the entries are
+//   marks. Only caches whose `slow` is the observers' have some (engine_profile.cpp).
 //
-// Owner thread only, but for the counters, which stats read from any thread.
+// Owner thread only, except the counters, which stats read from any thread.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -38,7 +38,7 @@ struct ThreadCache {
   static constexpr std::size_t kCount = Classes::kCount;
   static constexpr std::uint8_t kLooks = 3;  // a, b and a again
 
-  // Where the owner's calls go on when a bin is empty or full (engine_state.hpp).
+  // The owner's calls go on here when a bin is empty or full (engine_state.hpp).
   struct Slow {
     void* (*allocate)(ThreadCache& cache, SizeClass c, std::size_t bytes, std::size_t alignment) noexcept;
     void (*free)(ThreadCache& cache, SizeClass c, void* slot) noexcept;
@@ -65,9 +65,9 @@ struct ThreadCache {
     std::uint16_t marks = 0;   // entries that are null: the observers'
     std::uint8_t batch = 1;    // slots that a refill asks for: half of the capacity, at most a word
     bool is_grown = false;     // as far as refills let it grow
-    bool can_burst = false;    // drains may let it grow further,
-    bool is_refilled = false;  // if it was refilled since one tried to,
-    bool may_keep = false;     // and if what it gave back last does not share lines with blocks of other threads
+    bool can_burst = false;    // drains may let it grow further
+    bool is_refilled = false;  // it was refilled since a drain last asked
+    bool may_keep = false;     // the slots that it gave back last share no lines with blocks of other threads
     bool active = false;       // used since the last look for idle bins
     std::uint8_t looks = 0;    // of the first frees, those that still meet the limit and are looked at
     Counter refills{0}, drains{0};
@@ -121,7 +121,7 @@ struct ThreadCache {
   }
 };
 
-// Where readers outside the process find all this; but for the addresses.
+// Tells readers outside the process where all this lies, except the addresses.
 template <class Cache>
 [[nodiscard]] LiveThreads live_layout_of() noexcept {
   using Bin = typename Cache::Bin;

@@ -3,8 +3,8 @@
 //
 //   Invariants: run_pages(s) != 0  <=>  a run in use begins at s. No two runs in use overlap.
 //
-// Any thread, no lock but those of SpanSource. A run that is in use is its user's to free or resize; of two frees at once
-// one is told, but where a thread keeps spans of the chunk: there unreserve() tells it.
+// Any thread, no lock but those of SpanSource. A run that is in use is its user's to free or resize. One of two frees at the
+// same time is reported here; if a thread keeps spans of the chunk, unreserve() reports it.
 #pragma once
 #include <algorithm>
 #include <optional>

@@ -62,7 +62,7 @@ class DirectBlocks {
   }
   // Changes the block's size, moving pages if need be. Null: not possible, or not one of ours; the block is untouched.
   [[nodiscard]] void* resize(void* block, std::size_t bytes) noexcept;
-  // Takes the content of `bytes` pages in the arena into a block of its own of `new_bytes`: its pages, or a copy in a kept
+  // Takes the content of `bytes` pages in the arena into a separate block of `new_bytes`: its pages, or a copy in a kept
   // mapping. Null: not possible, untouched.
   [[nodiscard]] void* adopt(void* content, std::size_t bytes, std::size_t new_bytes, std::uint64_t now) noexcept;
 
@@ -70,9 +70,9 @@ class DirectBlocks {
   void relieve(std::uint64_t now) noexcept;
   // Ends kept mappings that were freed at or before `before`. Returns bytes.
   std::size_t drop_kept(std::uint64_t before) noexcept;
-  // Ends the oldest, if it was freed at or before `before`, and nobody holds the lock.
+  // Ends the oldest, if it was freed at or before `before`, and no thread holds the lock.
   void try_drop_one_kept(std::uint64_t before) noexcept;
-  // Whether there are so many mappings shorter than a chunk that there should be no more.
+  // Returns whether there are so many mappings shorter than a chunk that there should be no more.
   [[nodiscard]] bool has_most_small() const noexcept { return small_.load(std::memory_order_relaxed) >= kMaxSmall; }
   [[nodiscard]] bool keeps_some() const noexcept { return kept_count_.load(std::memory_order_relaxed) != 0; }
   [[nodiscard]] std::size_t count() noexcept {
@@ -113,7 +113,7 @@ class DirectBlocks {
   static constexpr std::size_t kMaxKeptBytes = std::size_t{64} << 20;  // larger mappings end when they are freed
   static constexpr std::size_t kFirstBuckets = 64;
   static constexpr std::size_t kCopyBytes = std::size_t{1} << 20;  // that are held twice while a block is copied
-  // Of a block, and of all blocks: a process may have some 65,530 mappings.
+  // These bound the joints of one block, and of all blocks: a process may have some 65,530 mappings.
   static constexpr unsigned kMaxJoints = 15, kMaxJointsOfAll = 4096;
 
   // One mapping, or some side by side.

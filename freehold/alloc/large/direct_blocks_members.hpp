@@ -234,7 +234,7 @@ void DirectBlocks<A, Config, Pages>::change_kept(std::int64_t count, std::int64_
   budget_->kept(bytes);
 }
 
-// Keeps a mapping that nobody uses, if the budget has room for it, be it in place of what was freed before.
+// Keeps an unused mapping, if the budget has room for it, be it in place of what was freed before.
 template <sync::Atomics A, class Config, os::PageSource Pages>
 bool DirectBlocks<A, Config, Pages>::keep(const Memory& memory, std::uint64_t now) noexcept {
   const auto size = static_cast<std::int64_t>(memory.bytes);

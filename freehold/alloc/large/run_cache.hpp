@@ -35,7 +35,7 @@ struct RunCacheOrders {
   static constexpr auto kLookForUse = std::memory_order_seq_cst;
 };
 
-// Whether a thread's cache may hold spans, and was used since the last look.
+// Says whether a thread's cache may hold spans, and was used since the last look.
 enum class RunsUse : std::uint8_t { kNone, kIdle, kActive };
 
 template <sync::Atomics A, class Config>
@@ -70,7 +70,7 @@ class RunCache {
     typename A::template atomic<std::uint64_t> free_{0}, dirty_{0};
   };
 
-  // The entry of the chunk; null: there is none.
+  // The entry of the chunk; null: no entry.
   [[nodiscard]] Reserved* find(std::uint32_t chunk) noexcept {
     for (Reserved& r : *this)
       if (r.chunk() == chunk) return &r;

@@ -12,7 +12,7 @@ namespace freehold::alloc {
 using check::Claim;
 using check::Family;
 
-// Whether calls are checked. Decided by the first call of the process; false before.
+// Returns whether calls are checked. Decided by the first call of the process; false before.
 [[nodiscard]] bool is_checked() noexcept;
 
 // As allocate() and allocate_aligned(), of a family. `alignment`: 0 where the program named none.

@@ -56,7 +56,7 @@ void Core<A, Config, Pages, Clock>::stats(Stats& out) noexcept {
 // ---- misuse -----------------------------------------------------------------------------------------------------------
 
 // All caches at once, so that a slot that two of them hold is seen. What a cache's owner wrote is read as it is: if the
-// thread ran meanwhile, what was read is forgotten.
+// thread ran during the read, the result is forgotten.
 template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
 template <class StampOf>
 __attribute__((no_sanitize("thread"))) void Core<A, Config, Pages, Clock>::report_misuse_in_caches(

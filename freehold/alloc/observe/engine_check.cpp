@@ -50,7 +50,7 @@ struct RawBlocks {
     return g_core.large().resize_large(nullptr, raw, bytes);
   }
   static std::size_t large_bytes(const void* raw) noexcept { return g_core.blocks().large_bytes(raw); }
-  // Where the system refuses, the block is as it was, and nobody notices its use.
+  // If the system refuses, the block stays as it was, and its use is not detected.
   static void seal(void* pages, std::size_t bytes) noexcept {
     if (os::Pages::forbid(pages, bytes)) (void)os::Pages::purge(pages, bytes);
   }

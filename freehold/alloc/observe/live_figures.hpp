@@ -61,8 +61,8 @@ struct LiveEntry {
   std::uint64_t address;
 };
 
-// Where a reader finds a thread's cache and what it reads there: bytes from the record's begin. Integers of 8 bytes, unless
-// it says else.
+// Tells a reader where a thread's cache lies and what to read there: bytes from the record's begin. Integers of 8 bytes,
+// unless it says else.
 struct LiveThreads {
   std::uint64_t first;    // address of the pointer to the youngest
   std::uint64_t changes;  // address of the number of a ChangeCount: even and unchanged, the list was at rest

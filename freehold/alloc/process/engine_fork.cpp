@@ -53,7 +53,7 @@ void run_deferred() noexcept {
 
 void defer_free(Freed* block) noexcept {
   g_deferred_frees.push(block);
-  if (g_gate.forks() == 0) run_deferred();  // the fork ended meanwhile: nobody else may look
+  if (g_gate.forks() == 0) run_deferred();  // the fork has ended already: no other thread may look
 }
 
 // The engine is left by all other threads, and they stay out; no lock is held. A fork before the first malloc starts the
@@ -68,7 +68,7 @@ void before_fork() noexcept {
   ++t_fork.inside;
   // One after the other, as far as they do not wait for each other.
   for (unsigned turn = 0; turn < kForkTurns && g_gate.forks() != t_fork.forks; ++turn) wait_for_forks();
-  run_deferred();  // where forks follow each other closely, nobody else may get to it
+  run_deferred();  // if forks follow each other closely, no other thread may get to it
   ++t_fork.forks;
   g_gate.close();
   NativeCache* const mine = present_cache();

@@ -27,7 +27,8 @@ constinit std::atomic<bool> g_calling{false};
 constinit sync::Mutex<sync::NativeAtomics> g_callback_lock;
 constinit MemoryCallback g_callback{};
 
-// Of the limit, where everything free goes back: the rest is for what grows between two looks. And how much that is.
+// Everything free goes back within this share of the limit: the rest is for what grows between two looks. The steps say how
+// much that may be.
 constexpr std::int64_t kCloseShare = 16, kStepShare = 16, kCloseStepShare = 128;
 constexpr std::int64_t kLeastStepBytes = std::int64_t{1} << 20, kMostStepBytes = std::int64_t{64} << 20;
 

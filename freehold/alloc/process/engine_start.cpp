@@ -23,7 +23,7 @@
 #include "freehold/os/text_line.hpp"
 #include "freehold/os/threads.hpp"
 
-// Of freehold::malloc, where a program has linked it: malloc/sanitizers.cpp.
+// Belongs to freehold::malloc, if a program has linked it: malloc/sanitizers.cpp.
 extern "C" [[gnu::weak]] void freehold_refuse_sanitizers() noexcept;
 
 namespace freehold::alloc::engine {
@@ -72,7 +72,7 @@ void settle_huge_pages(std::uint64_t limit) noexcept {
   if (limit != 0 && limit < kSmallLimit && g_options.huge_pages == HugePages::kAuto) g_options.huge_pages = HugePages::kOff;
 }
 
-// Written once, read by nobody in this process.
+// Written once, never read in this process.
 [[gnu::used]] constinit LiveDirectory g_live{};
 
 // For readers outside the process; see live_figures.hpp.
@@ -89,7 +89,7 @@ void publish_live_figures() noexcept {
 }
 
 void write_stats_at_exit() noexcept {
-  // A program that closes descriptors that it did not open may have a file of its own under this number by now.
+  // A program that closes descriptors that it did not open may have another file under this number by now.
   if (!os::is_sealed_memory_file(g_options.stats_fd)) return;
   static Stats stats;
   alloc::stats(stats);
@@ -123,8 +123,8 @@ void announce() noexcept {
 
 }  // namespace
 
-// Whether this is a child of vfork: its filter is not its parent's, whose memory it uses; it only calls exec or ends. A
-// child of a fork of its own finds the page empty.
+// Returns whether this is a child of vfork: its filter is not its parent's, whose memory it uses; it only calls exec or
+// ends. A child that it forks finds the page empty.
 bool shares_memory_with_parent() noexcept {
   return !os::is_confined() && os::kernel::getpid() != g_process && g_own_page != nullptr && *g_own_page != 0;
 }
@@ -159,7 +159,7 @@ bool start() noexcept {
   watch_memory_limit();
   publish_live_figures();
   if (g_options.live) os::let_same_user_read();
-  // Where the system refuses, the program is not to blame: it runs without.
+  // If the system refuses, the program is not to blame: it runs without.
   (void)check::start_guards(g_pages, g_options.guard_rate);
   if (g_options.guard_rate != 0) g_core.arrays().keep_no_bursts();
   choose_slow_calls();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Threads' caches, from a thread's first call that needs one to the thread's end, and the purger thread, which exists while
-// the program has threads of its own.
+// the program has several threads.
 #include <pthread.h>
 #include <signal.h>
 
@@ -165,7 +165,7 @@ void look_for_dead_threads() noexcept {
   return t_fork.has_vforked = false;
 }
 
-// Whether a thread that begins now shares the caches of the CPUs: it was asked for, or there are very many threads.
+// Returns whether a thread that begins now shares the caches of the CPUs: it was asked for, or there are very many threads.
 [[nodiscard]] bool wants_cpu_mode() noexcept {
   if (g_options.cache == CacheMode::kThread || !os::rseq_available() || may_be_child_of_vfork()) return false;
   return g_options.cache == CacheMode::kCpu || g_core.registry().threads() >= NativeConfig::kManyThreads * g_cpus.cpus;

@@ -122,7 +122,7 @@ class ForkBlocks {
     return block;
   }
 
-  // Others may push meanwhile: they change the head alone.
+  // Others may push at the same time: they change the head alone.
   void unlink(Block* block) noexcept {
     Block* before = block;
     if (list_of(block + 1).compare_exchange_strong(before, block->next, std::memory_order_acq_rel,

@@ -282,8 +282,8 @@ class ArenaPurge {
     }
     return kind == Part::kSmallPages ? small : 0;
   }
-  // Of a few chunks behind the cursor that hold such pages, the one where spans became free least lately; kNoChunk: none
-  // does.
+  // Finds, of a few chunks behind the cursor that hold such pages, the one where spans became free least lately; kNoChunk:
+  // none does.
   [[nodiscard]] std::uint32_t oldest_dirty_chunk(Part part) noexcept {
     constexpr unsigned kGood = 4, kLooks = 64;
     std::uint32_t oldest = Chunks::kNoChunk, oldest_at = 0;

@@ -4,21 +4,20 @@
 //
 //   free and resident = slots of class spans that are free - their pages that went back + free spans that may hold pages
 //                       + freed mappings that are kept
-//   allowed           = kKeepBytes + a sixteenth of the memory in use + regret + pages that cannot go back
-//                       where the kernel ends the process beyond some memory (set_ceiling()): a share of what is left
+//   allowed           = kKeepBytes + used / 16 + min(regret, most) + pages that cannot go back
+//                       near the kernel's limit of memory (set_ceiling()): a share of what is left, if that is less
+//   most              = max(peak - used, used / 4, kRegretBytes - 3/4 used, with the purger thread 3/4 peak)
 //
 // The rule holds at every moment, not after a delay: a program that frees everything and then sleeps leaves little behind,
 // although none of its threads runs. *Regret* makes that cheap for a program whose use rises and falls: memory that is asked
-// for within a second of its return to the system raises the allowance by twice as much. The most is kRegretBytes; the
-// largest size seen where the purger thread gives memory back in time; a sixteenth of kRegretBytes where it was refused.
-// Of that counts the most of: what use has fallen from the largest size seen; a quarter of what is in use; what three
-// quarters of that leave of kRegretBytes; with the purger thread, three quarters of the largest size. Seconds without regret
-// halve it. *Pages that cannot go back* hold free slots beside slots in use, as the last search found.
+// for within a second of its return to the system adds twice its bytes, and seconds without that halve it. Regret is at most
+// kRegretBytes; the peak, where the purger thread gives memory back in time; a sixteenth of kRegretBytes where that thread
+// was refused. *Pages that cannot go back* hold free slots beside slots in use, as the last search found.
 //
 //   Invariant, at rest with all caches and shards flushed: the figures are exact sums over the spans.
 //
-// Any thread; every figure is a relaxed counter of its own meaning that publishes nothing. CPUs report runs through a Shard
-// each, so that the counters' line is written once per kStep of change.
+// Any thread; every figure is a separate relaxed counter that publishes nothing. CPUs report runs through a Shard each, so
+// that the counters' line is written once per kStep of change.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -86,7 +85,7 @@ class Budget {
   [[nodiscard]] static constexpr bool is_soon(std::uint32_t purged_at, std::uint64_t now) noexcept {
     return purged_at != 0 && static_cast<std::uint32_t>(now) - purged_at + kSoonMs < 2 * kSoonMs;
   }
-  // Whether the purger thread gives memory back after the delay, whatever the program does.
+  // Tells the budget whether the purger thread gives memory back after the delay, whatever the program does.
   void set_purged_in_time(bool is) noexcept {
     purged_in_time_.store(is, std::memory_order_relaxed);
     if (!is && get(regret_) > Config::kRegretBytes) regret_.store(Config::kRegretBytes, std::memory_order_relaxed);
@@ -108,22 +107,22 @@ class Budget {
     regret_.store(get(regret_) / 2, std::memory_order_relaxed);
   }
 
-  // Free bytes in spans of classes, but for the pages that went back.
+  // Free bytes in spans of classes, except pages that went back.
   [[nodiscard]] std::int64_t free_in_spans() const noexcept { return get(class_spans_) - get(live_) - get(returned_); }
-  // Of those, what a search may still give back.
+  // The part of these that a search may still give back.
   [[nodiscard]] std::int64_t scattered() const noexcept { return free_in_spans() - stuck(); }
   // True if slots may stay free beside slots in use for the sake of cache lines: as much again as may be kept in any case.
   [[nodiscard]] bool may_scatter() const noexcept { return free_in_spans() <= allowance() + Config::kKeepBytes; }
   [[nodiscard]] std::int64_t in_use() const noexcept { return get(live_) + get(runs_) + get(direct_); }
   [[nodiscard]] std::int64_t dirty() const noexcept { return get(dirty_); }
   [[nodiscard]] std::int64_t class_span_bytes() const noexcept { return get(class_spans_); }
-  // Memory that the program holds and that is kept for it: never more than what is resident but for untouched pages.
+  // Memory that the program holds and that is kept for it: never more than what is resident, except untouched pages.
   [[nodiscard]] std::int64_t footprint() const noexcept {
     return get(class_spans_) - get(returned_) + get(runs_) + get(direct_) + get(dirty_) + get(kept_);
   }
   [[nodiscard]] std::int64_t allowance() const noexcept {
     const std::int64_t used = in_use();
-    // Where use has not fallen, what comes and goes is what other sizes cannot use: a share of it is enough.
+    // While use has not fallen, memory that comes and goes is of no use to other sizes: a share of it is enough.
     const std::int64_t of_peak = is_purged_in_time() ? get(peak_) / 4 * 3 : 0;
     const std::int64_t most = std::max({get(peak_) - used, used / 4, Config::kRegretBytes - used / 4 * 3, of_peak});
     const std::int64_t usual = Config::kKeepBytes + used / Config::kKeepShare + std::min(get(regret_), most);
@@ -142,7 +141,7 @@ class Budget {
     until_look_.store(next_look, std::memory_order_relaxed);
   }
   [[nodiscard]] std::int64_t ceiling() const noexcept { return get(ceiling_); }
-  // Whether a look is due before memory grows by `bytes`, at most. Never without a ceiling.
+  // Returns whether a look is due before memory grows by `bytes`, at most. Never without a ceiling.
   [[nodiscard]] bool is_look_due(std::int64_t bytes) const noexcept { return bytes >= get(until_look_); }
   // By how much the rule is broken; at most 0: it holds.
   [[nodiscard]] std::int64_t excess() noexcept {
@@ -166,7 +165,7 @@ class Budget {
     f(LiveFigure::kRunBytes, runs_);
     f(LiveFigure::kFreeDirtyBytes, dirty_);
   }
-  // Of what the last search left, so much can go back by now.
+  // So much of what the last search left can go back by now.
   void not_stuck(std::int64_t bytes) noexcept { stuck_.fetch_sub(bytes, std::memory_order_relaxed); }
   // A search found nothing more that can go back.
   void nothing_left() noexcept {

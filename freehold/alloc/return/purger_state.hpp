@@ -8,7 +8,7 @@
 //   before wake(), cleared after kAsleep was stored, seq_cst both (DueNote::note): of the two threads one sees the other,
 //   so the word itself may be relaxed there.
 //
-// Any thread, but for what is marked. Explored in tests/model/purger_model.cpp.
+// Any thread, except what is marked. Explored in tests/model/purger_model.cpp.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -54,7 +54,7 @@ class PurgerState {
  public:
   constexpr PurgerState() noexcept = default;
 
-  // Whether the thread is there, or being started. Relaxed: a glance.
+  // Returns whether the thread is there, or being started. Relaxed: a glance.
   [[nodiscard]] bool exists() const noexcept {
     const std::uint32_t state = word_.load(std::memory_order_relaxed);
     return state != kNone && state != kCramped;
@@ -88,7 +88,7 @@ class PurgerState {
   void run(Step step, std::uint64_t round_ns) noexcept {
     while (!is_ending()) {
       std::uint32_t state = kAwake;
-      if (word_.load(std::memory_order_relaxed) == kAwake) {  // relaxed: only we leave it, but for the end
+      if (word_.load(std::memory_order_relaxed) == kAwake) {  // relaxed: only we leave it, except at the end
         A::wait_shared(word_, state, round_ns);
         if (round(step) != Due::kNothing || !exchange(state, kAsleep, std::memory_order_relaxed)) continue;
         if (round(step) != Due::kNothing) {
@@ -110,7 +110,7 @@ class PurgerState {
 
   // --- the thread that ends it --------------------------------------------------------------------------------------
 
-  // Has it end between two steps; `join` waits until it is gone. Returns once there is none, and whether this call ended it.
+  // Has it end between two steps; `join` waits until it is gone. Returns once it is gone, and whether this call ended it.
   template <class Join>
   bool end(Join join) noexcept {
     for (std::uint32_t state; (state = word_.load(Orders::kSeeStarted)) != kNone;) {

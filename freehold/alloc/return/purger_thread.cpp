@@ -16,7 +16,7 @@
 namespace freehold::alloc {
 namespace {
 
-// The program's thread-local storage comes out of the stack, and libc tells nobody how much that is.
+// The program's thread-local storage comes out of the stack, and libc does not tell how much that is.
 constexpr std::size_t kFirstStackBytes = 64 * 1024;
 constexpr std::size_t kMostStackBytes = std::size_t{8} << 20;
 constexpr std::size_t kRoomBytes = 32 * 1024;  // for the steps, and for a signal that cannot be blocked (setuid's)
@@ -40,7 +40,7 @@ class BlockSignals {
 
 }  // namespace
 
-// With a stack of its own, so that the thread can see how much of it is left.
+// Gives it a separate stack, so that the thread can see how much of it is left.
 bool PurgerThread::create() noexcept {
   pthread_attr_t attributes;
   if (os::Libc::pthread_attr_init(&attributes) != 0) return false;

@@ -3,10 +3,10 @@
 // thread never gets it unless it asks (unshare, setns and libc's own fast paths depend on that); there the budget holds at
 // every moment (budget.hpp).
 //
-// An allocation starts it, never a free: libc frees under locks of its own that pthread_create needs. That is libc's own
-// pthread_create: a program's wrapper may wait for a lock that the allocating thread holds. It sleeps without a
-// time-out while nothing is due, blocks all signals, and has a small stack and a name. The thread that ends it waits until
-// it is gone, so that it is never the process's last. A fork's child has none until the next need.
+// An allocation starts it, never a free: libc frees under its own locks that pthread_create needs. That is libc's own
+// pthread_create: a program's wrapper may wait for a lock that the allocating thread holds. It sleeps without a time-out
+// while nothing is due, blocks all signals, and has a small stack and a name. The thread that ends it waits until it is
+// gone, so that it is never the process's last. A fork's child has none until the next need.
 //
 // Its states: purger_state.hpp. `thread_` and `stack_` are written by the thread that starts or ends it, all signals
 // blocked.
@@ -34,9 +34,9 @@ class PurgerThread {
 
   constexpr PurgerThread() noexcept = default;
 
-  // Whether it is there, or being started.
+  // Returns whether it is there, or being started.
   [[nodiscard]] bool exists() const noexcept { return state_.exists(); }
-  // Whether it ended or was refused a moment ago.
+  // Returns whether it ended or was refused a moment ago.
   [[nodiscard]] bool has_to_wait() const noexcept {
     return os::coarse_milliseconds() < not_before_.load(std::memory_order_relaxed);
   }

@@ -40,7 +40,7 @@ class BlockMap {
     const SpanIndex i = run_at(address);
     return i == kNoSpan ? direct_.bytes_of(block) : std::size_t{arena_.runs().run_pages(i)} * Config::kPageBytes;
   }
-  // The block that the address lies in, in use or not; start is null if there is none. Cost: up to 64 spans are looked at.
+  // The block that the address lies in, in use or not; start is null: no block. Cost: up to 64 spans are looked at.
   [[nodiscard]] BlockPlace block_around(const void* pointer) const noexcept {
     const auto address = reinterpret_cast<std::uintptr_t>(pointer);
     if (!in_arena(address)) return direct_.around(pointer);

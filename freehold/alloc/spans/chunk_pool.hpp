@@ -6,9 +6,9 @@
 // to 64 spans is allocated by one compare-exchange and freed by one fetch_or. Neighbouring free runs merge by themselves,
 // since they are neighbouring bits. A chunk serves one kind of span: kSlots (spans of classes up to 2 KiB, packed, under
 // huge pages) or kRuns (blocks above 32 KiB, and spans of larger classes). Summary trees over the chunks say which may hold
-// a free run of 2^k spans, and which hold free spans that may still have pages. A CPU works in a chunk of its own while it
-// can (`user`), so that CPUs share neither a word nor memory, and in chunks where CPUs of its memory node worked
-// last; the hint costs nothing when it is wrong.
+// a free run of 2^k spans, and which hold free spans that may still have pages. A CPU works in a private chunk while it can
+// (`user`), so that CPUs share neither a word nor memory, and in chunks where CPUs of its memory node worked last; the hint
+// costs nothing when it is wrong.
 //
 //   Invariants: bit s of `free` set  <=>  span s of the chunk is free. At rest, a free run of 2^k spans has its chunk in
 //               trees k and below, and a span that is free and dirty has its chunk in the dirty tree.
@@ -138,7 +138,7 @@ class ChunkPool {
   // Takes `n` neighbouring spans, 1 <= n <= kChunkSpans, whose first is a multiple of `alignment` (a power of two, at most
   // kChunkSpans): dirty ones where `cursor` stands, else dirty ones, else where `cursor` stands, else any; unless
   // `anywhere`, of chunks that no other CPU works in, and of other groups only what is idle at `now` (milliseconds) or has
-  // no pages. first == kNoSpan: there is none under these terms.
+  // no pages. first == kNoSpan: no such spans under these terms.
   [[nodiscard]] TakenSpans take(ChunkKind kind, unsigned n, unsigned alignment, Searcher by, Cursor& cursor, bool anywhere,
                                 std::uint32_t now) noexcept {
     const Search search{kind, n, alignment, by, anywhere, now};
@@ -183,7 +183,7 @@ class ChunkPool {
     // relaxed: a glance, so that a chunk with nothing to give costs no exchange.
     return chunk.free.load(std::memory_order_relaxed) == 0 ? 0 : chunk.free.exchange(0, Orders::kTake);
   }
-  // Of spans that the caller holds, those that may hold pages. Relaxed: the taking exchange made the marks visible.
+  // Tells which spans that the caller holds may have pages. Relaxed: the taking exchange made the marks visible.
   [[nodiscard]] std::uint64_t dirty_among(std::uint32_t c, std::uint64_t bits) const noexcept {
     return chunks_[c].dirty.load(std::memory_order_relaxed) & bits;
   }
@@ -226,7 +226,7 @@ class ChunkPool {
     if (dirty) trees_[kDirtyTree].set(c, stripe_of(c));
   }
 
-  // Gives the `n` spans of a take back, of which nobody touched a page.
+  // Gives the `n` spans of a take back, whose pages were not touched.
   void give_untouched(const TakenSpans& t, unsigned n) noexcept {
     give(t.first, n, false, 0);
     const std::uint32_t c = t.first / kChunkSpans;
@@ -242,7 +242,7 @@ class ChunkPool {
     return now - at + kFutureMs >= age + kFutureMs;
   }
   // Chunks that may hold free spans with pages, stripe by stripe: the first one, or the first from chunk `from` on; and the
-  // next one. kNoChunk: there is none.
+  // next one. kNoChunk: no such chunk.
   [[nodiscard]] std::uint32_t find_dirty(std::uint32_t from = 0) noexcept {
     return find_dirty_in(from == 0 ? 0 : stripe_of(from), from);
   }

@@ -83,7 +83,7 @@ class ArenaSlots {
   };
   using Pool = pool::WordPool<A, PoolConfig>;
 
-  // The words of the trees over spans: stripe by stripe, each with a word of every class on lines of its own, so that the
+  // The words of the trees over spans: stripe by stripe, each with a word of every class on separate lines, so that the
   // thread whose stripe it is shares lines and pages with few; behind them the sets of empties, one for each memory node, on
   // a line each where CPUs are many, and the set of drained.
   struct TreeWords {
