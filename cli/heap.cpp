@@ -40,7 +40,7 @@ struct FormatName {
 constexpr FormatName kFormats[] = {
     {"table", Format::kTable, "heap.txt"}, {"pprof", Format::kPprof, "heap.pb.gz"}, {"json", Format::kJson, "heap.json"}};
 
-// What the subcommands share.
+// The subcommands share these.
 struct OutputOptions {
   std::optional<std::string> format, output, top, html;
   bool peak = false, stacks = false;
@@ -222,7 +222,7 @@ struct ShowOptions {
   std::vector<std::string> files;
 };
 
-// What `read` returns, once the options are known to be right.
+// Returns what `read` returns, once the options are known to be right.
 template <class Read>
 int show(const OutputOptions& options, Read read) {
   const Format format = options.format_or("table").format;

@@ -142,7 +142,7 @@ void print_stats(const Launch& launch, const Outcome& outcome) {
                   bytes_text(outcome.peak_rss_bytes), outcome.has_stats ? stats_table(outcome.stats) : ""));
 }
 
-// What the library is told by its environment.
+// Sets the library's options in its environment.
 std::vector<std::pair<std::string, std::string>> settings_of(const RunOptions& options) {
   std::vector<std::pair<std::string, std::string>> settings;
   if (options.check || options.leaks || options.stacks) settings.emplace_back("FREEHOLD_CHECK", "1");

@@ -20,7 +20,7 @@
 
 namespace freehold {
 
-/// What the calling thread allocated and freed: see freehold_count_t.
+/// The allocations and frees of the calling thread: see freehold_count_t.
 using AllocationCounts = freehold_count_t;
 
 /// Counts what its thread allocates and frees, from its construction to end() or its own end. Counts may nest.

@@ -94,7 +94,7 @@ typedef void (*freehold_memory_callback)(size_t used_bytes, size_t limit_bytes, 
 /// Cost: none until the limit is near, and none at all where there is no limit.
 void freehold_on_memory_pressure(freehold_memory_callback callback, void* context);
 
-/// What the calling thread allocated and freed between freehold_count_begin() and freehold_count_end(). Later versions
+/// The allocations and frees of the calling thread between freehold_count_begin() and freehold_count_end(). Later versions
 /// append members and move none. Bytes are those of malloc_usable_size().
 typedef struct freehold_count_t {
   size_t size;               ///< bytes of this struct that the library filled; the rest of the caller's struct is zero
@@ -105,7 +105,7 @@ typedef struct freehold_count_t {
   uint64_t peak_bytes;       ///< the most by which allocated bytes exceeded freed ones
 } freehold_count_t;
 
-/// What the first allocation meets while a count lasts.
+/// Says what happens to the first allocation while a count lasts.
 enum freehold_on_allocation {
   FREEHOLD_COUNT = 0,              ///< nothing: it is counted
   FREEHOLD_REPORT = 1,             ///< one line and its call stack on standard error

@@ -28,7 +28,7 @@ namespace freehold::sim {
 
 inline constexpr unsigned kMaxCores = 384;
 
-// What CoherentAtomics reports to the cores that run; implemented in cores.cpp.
+// CoherentAtomics reports these to the cores that run; implemented in cores.cpp.
 namespace coherent {
 extern constinit bool cores_run;  // else every access is a plain one
 // The running core is about to access it; others may go first.
@@ -115,7 +115,7 @@ class Directory {
   std::vector<Line> lines_;
 };
 
-// What one core did so far.
+// One core's counts so far.
 struct Tally {
   std::uint64_t accesses = 0;
   std::uint64_t misses = 0;

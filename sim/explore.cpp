@@ -12,7 +12,7 @@
 namespace freehold::sim {
 namespace {
 
-// What the user asked to replay: the environment's, or else the command line's.
+// Returns what the user asked to replay: the environment's, or else the command line's.
 std::string requested_replay() {
   if (const char* text = std::getenv("FREEHOLD_REPLAY"); text != nullptr) return text;
   std::ifstream arguments("/proc/self/cmdline");

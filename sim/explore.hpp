@@ -41,7 +41,7 @@ enum class Strategy : std::uint8_t {
   kPct,         // probabilistic concurrency testing (Burckhardt 2010): random priorities, few change points
 };
 
-// What A::decide(value, alternative) returns in the threads.
+// The result of A::decide(value, alternative) in the threads.
 enum class Decide : std::uint8_t { kBoth, kValue, kAlternative };
 
 struct Options {
@@ -82,7 +82,7 @@ struct Result {
 };
 std::ostream& operator<<(std::ostream& out, const Result& result);
 
-// What a scenario gets: the threads of one execution.
+// A scenario gets this: the threads of one execution.
 class Execution {
  public:
   // Adds a thread; it runs in check(). Pre: fewer than kMaxThreads so far.
@@ -129,8 +129,8 @@ Result explore(const Options& options, const std::function<void(Execution&)>& sc
 // A name for an atomic or var, for traces.
 void name(const void* address, const char* text);
 
-// What the set-up or the final check has done was done by a thread that ends now: its at_thread_exit() calls are made, its
-// per_thread() objects are gone, and what follows is another thread's.
+// Ends the thread that the set-up or the final check ran in: its at_thread_exit() calls are made, its per_thread() objects
+// are gone, and what follows is another thread's.
 void end_outside_thread();
 
 // On which CPU the set-up or the final check goes on; at first on CPU 0.

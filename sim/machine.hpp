@@ -140,7 +140,7 @@ class AddressMap {
   std::uint32_t generation_ = 1;
 };
 
-// What the machine's sources share.
+// The machine's sources share these.
 namespace machine {
 constexpr std::uint64_t mix(std::uint64_t hash, std::uint64_t with) noexcept {
   hash = (std::rotl(hash, 23) ^ with) * 0x9e3779b97f4a7c15u;
@@ -282,7 +282,7 @@ class Machine {
   unsigned crashes_left_ = 0;
   unsigned current_ = 0;
   unsigned spawned_ = 0;
-  // What happened in the restartable sequences of each CPU: each of them sees all of the former.
+  // Counts what happened in the restartable sequences of each CPU: each of them sees all of the former.
   struct Cpu {
     View view;
     std::uint64_t hash = 0;

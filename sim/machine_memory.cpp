@@ -191,7 +191,7 @@ bool Machine::compare_exchange(void* at, unsigned bytes, std::uint64_t& expected
   Location& location = locate(at, bytes);
   tick();
   const bool matches = location.back(0).value == expected;
-  // What it may do, the ordinary course first: succeed, or fail having read so many stores back.
+  // It may do these, the ordinary course first: succeed, or fail having read so many stores back.
   constexpr std::uint8_t kSucceed = 0xff;
   std::uint8_t outcomes[Location::kHistory + 2];
   unsigned count = 0;

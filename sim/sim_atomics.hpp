@@ -26,7 +26,7 @@ inline constexpr unsigned kMaxThreads = 7;
 
 enum class Modify : std::uint8_t { kExchange, kAdd, kSub, kAnd, kOr };
 
-// What SimAtomics reports to the machine; implemented in machine.cpp. Values travel as 64 bits, zero-extended.
+// SimAtomics reports these to the machine; implemented in machine.cpp. Values travel as 64 bits, zero-extended.
 namespace report {
 extern constinit bool threads_run;  // else every access is a plain one
 std::uint64_t load(const void* at, unsigned bytes, Order order, const Site& site);

@@ -15,7 +15,7 @@
 
 namespace freehold::bench {
 
-// What a row prints beside its memory: a name and a number each.
+// A row prints these beside its memory: a name and a number each.
 struct Figure {
   const char* name = nullptr;
   double value = 0;

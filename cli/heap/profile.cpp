@@ -119,7 +119,7 @@ std::optional<std::uint64_t> number_of(std::string_view word, int base = 10) {
   return error == std::errc() && end == word.data() + word.size() && !word.empty() ? std::optional(value) : std::nullopt;
 }
 
-// What a process says of its profile: addresses, and the map that names are found by.
+// A process says this of its profile: addresses, and the map that names are found by.
 struct Recording {
   std::uint64_t pid = 0;
   LiveHeapProfile said;

@@ -52,7 +52,7 @@ struct HeapProfile {
 [[nodiscard]] nlohmann::ordered_json json_of(const HeapProfile& profile);
 [[nodiscard]] HeapProfile profile_of_json(const nlohmann::json& json);
 
-// What grew from one profile to the next: one moment whose values may be negative. The rest is the later one's.
+// Returns the growth from one profile to the next: one moment whose values may be negative. The rest is the later one's.
 [[nodiscard]] HeapProfile growth(const HeapProfile& before, const HeapProfile& after);
 
 }  // namespace freehold::cli::heap

@@ -43,7 +43,7 @@ struct TableOptions {
 
 // In use now and at the peak. At most kPageStacks stacks of each, the heaviest; the page says what is left out.
 [[nodiscard]] std::string page_of(const HeapProfile& profile);
-// What grew and what shrank between two profiles at that moment, and both.
+// Writes what grew and what shrank between two profiles at that moment, and both.
 [[nodiscard]] std::string growth_page_of(const HeapProfile& before, const HeapProfile& after, Moment moment);
 
 }  // namespace freehold::cli::heap

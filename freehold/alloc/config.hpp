@@ -45,7 +45,7 @@ struct NativeConfig {
   static constexpr std::size_t kTableStepSpans = 4096;                  // tables grow for 256 MiB of memory at once: 2.8 MiB
   static constexpr unsigned kShards = 512;                              // CPUs that work apart; more share
 
-  // What may be kept free, beside what was regretted: enough that a small program never purges, and a share that costs a
+  // So much may be kept free, beside what was regretted: enough that a small program never purges, and a share that costs a
   // large one little. Measured: docs/benchmarks.md, giving memory back.
   static constexpr std::int64_t kKeepBytes = std::int64_t{2} << 20;
   static constexpr std::int64_t kKeepShare = 16;

@@ -211,7 +211,7 @@ class Core {
   }
   [[nodiscard]] bool is_kept(SpanIndex i) noexcept;
   [[nodiscard]] bool check_bin(const Cache& cache, SizeClass c) noexcept;
-  // What is due now and then.
+  // Does what is due now and then.
   [[gnu::noinline]] void after_free_kept(Cache& cache, Runs& runs) noexcept {
     const bool many = runs.run_spans < -Kept::kReportSpans || runs.run_spans > Kept::kReportSpans;
     if (cache.slow_calls % Returns::kSlowCallsPerTick != 0 && !many && !arena_.due().something()) return;

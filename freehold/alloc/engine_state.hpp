@@ -56,7 +56,7 @@ extern constinit CpuCaches<NativeCore, Classes> g_cpu_caches;
 extern constinit char* g_own_page;
 [[nodiscard]] bool shares_memory_with_parent() noexcept;
 extern constinit pid_t g_process;  // the one whose threads are ours; another may share our memory (vfork, clone)
-// What freed blocks are filled with, new ones with its complement; 0: nothing.
+// Freed blocks are filled with this byte, new ones with its complement; 0: with nothing.
 extern constinit std::atomic<std::uint8_t> g_perturb;
 
 // Makes the engine work. False: no memory or address space; the next call tries again. engine_start.cpp
@@ -117,7 +117,7 @@ extern constinit std::atomic<std::uint64_t> g_look_at;  // caches, at the next l
 [[nodiscard, gnu::noinline]] NativeCache* own_cache_slow() noexcept;
 // Gives a cache back that no thread uses any more.
 void detach_cache(NativeCache* cache) noexcept;
-// What g_key calls when a thread ends.
+// Is called by g_key when a thread ends.
 void thread_ends(void* cache) noexcept;
 [[gnu::noinline]] void change_perturbation_mode(bool perturbed) noexcept;
 // Threads that share the caches of the CPUs, some of which may have ended. Relaxed: a number, it publishes nothing.
@@ -194,7 +194,7 @@ void limit_after_fork_in_child() noexcept;
 
 extern constinit Gate g_gate;
 
-// What fork must know of the calling thread.
+// Fork must know this of the calling thread.
 struct ForkState {
   std::uint16_t inside = 0;  // how often it is inside the gate: more than once if a signal's handler came amid a slow path
   std::uint16_t forks = 0;   // forks that it has under way, for which it closed the gate
@@ -355,7 +355,7 @@ void push_mark(NativeCache& cache, SizeClass c, std::uint32_t weight = 1) noexce
 // Inside the gate; `cache`: the caller's own, or null. Frees a block that is no slot, and leaves a mark if it was sampled as
 // one.
 void free_large(NativeCache* cache, void* block) noexcept;
-// What finish_start() does for it.
+// Does the profile's part of finish_start().
 void finish_start_of_profile() noexcept;
 
 // A new block of the program's. Relaxed: a mode, it publishes nothing.
@@ -384,7 +384,7 @@ extern constinit std::atomic<Mode> g_mode;
 void deallocate_checked(void* block, const Claim& claim) noexcept;
 [[nodiscard]] void* reallocate_checked(void* block, std::size_t bytes) noexcept;
 [[nodiscard]] std::size_t checked_usable_size(const void* block) noexcept;
-// What start(), finish_start() and fork do for it. False: no memory.
+// These do checked mode's part of start(), finish_start() and fork. False: no memory.
 [[nodiscard]] bool start_checks() noexcept;
 void finish_start_of_checks() noexcept;
 void checks_after_fork_in_child() noexcept;

@@ -82,7 +82,7 @@ struct Secret {
   }
 };
 
-// What a header says. `offset`: of the block in the raw one.
+// The content of a header. `offset`: of the block in the raw one.
 struct Contents {
   std::size_t bytes = 0;
   std::size_t alignment = 0;

@@ -28,7 +28,7 @@ class BlockInspector {
   using Raw = typename Source::Raw;
   using BlockHeader = Header<A>;
 
-  // What is known of a pointer: the raw block around it, and what its header says.
+  // The facts about a pointer: the raw block around it, and what its header says.
   struct Found {
     const void* pointer = nullptr;
     Raw raw{};

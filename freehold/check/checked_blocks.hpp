@@ -98,7 +98,7 @@ class CheckedBlocks {
   [[nodiscard]] bool admit_elsewhere(void* block, const Contents& contents, const Claim& claim) noexcept {
     return inspector_.admit_claim({block, {block, contents.bytes, true}, State::kLive, contents}, claim);
   }
-  // What the next allocation would do: for one that is served by another kind of block.
+  // Does what the next allocation would do: for one that is served by another kind of block.
   void look_at_last() noexcept {
     Shard& shard = own_shard();
     const sync::Guard guard(shard.lock);
@@ -112,7 +112,7 @@ class CheckedBlocks {
     const sync::Guard guard(shard.lock);
     const Found found = inspector_.look_up(block);
     if (!inspector_.admit(found, Claim{})) return errno = EINVAL, nullptr;
-    // What realloc() returns is no aligned block any more.
+    // A block that realloc() returns is no aligned block any more.
     if (bytes == found.contents.bytes && found.contents.alignment == 0) return block;
     const Request request{bytes, 0, Family::kMalloc};
     if (void* const resized = resize_in_place(shard, found, request, stack); resized != nullptr) return resized;
@@ -461,7 +461,7 @@ class CheckedBlocks {
     Quarantine::Entry entry{found.raw.start, found.raw.bytes};
     if (inspector_.is_large(found.raw.start)) {
       source_->seal(found.start() + Source::kPageBytes, found.raw.bytes - Source::kPageBytes);
-      // What is left of it in memory, and something for the addresses.
+      // The part of it that is left in memory, and something for the addresses.
       constexpr std::size_t kPartForAddresses = 64;
       entry.bytes = Source::kPageBytes + found.raw.bytes / kPartForAddresses;
     } else if (settings_.fill) {

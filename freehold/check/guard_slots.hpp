@@ -34,7 +34,7 @@ concept GuardPages = requires(P& p, void* address, std::size_t bytes) {
   { p.forbid(address, bytes) } -> std::same_as<bool>;  // neither is; the contents stay
 };
 
-// Who did something to a block, and where from.
+// Names the thread that did something to a block, and the calls that led there.
 struct Trace {
   static constexpr unsigned kDepth = 16;
 
@@ -88,7 +88,7 @@ class GuardSlots {
     base::HeapError error{};
     const void* address = nullptr;
   };
-  // What an address in the region belongs to. `is_known` is false where no block ever was.
+  // Names the block that an address in the region belongs to. `is_known` is false where no block ever was.
   struct Finding {
     bool is_known = false;
     base::HeapError error{};
@@ -189,7 +189,7 @@ class GuardSlots {
     return get(records_[i].start) == reinterpret_cast<std::uintptr_t>(block) ? get(records_[i].bytes) : 0;
   }
 
-  // What its allocation noted. Pre: bytes_of(block) is not 0.
+  // Returns what its allocation noted. Pre: bytes_of(block) is not 0.
   [[nodiscard]] std::uintptr_t note_of(const void* block) const noexcept {
     unsigned i = 0;
     (void)slot_of(block, i);

@@ -43,7 +43,7 @@ void capture(Trace& trace) noexcept {
 
 // ---- reports ------------------------------------------------------------------------------------------------------------
 
-// What a report's details need.
+// The details of a report need these.
 struct GuardMisuse {
   const GuardedBlock* block;
   const void* address;

@@ -76,7 +76,7 @@ void forget_reports() noexcept;
 
 // For checked mode, whose lock keeps frees of guarded blocks out.
 //
-// What was asked for of a guarded block; no bytes if it is none that lives.
+// Returns the request of a guarded block; no bytes if no such block lives.
 [[nodiscard]] Contents guarded_contents(const void* block) noexcept;
 // Calls f(contents, block) for each that lives.
 template <class F>

@@ -30,8 +30,8 @@ struct Settings {
 #undef FREEHOLD_MEMBER
 };
 
-// What the environment, or the program's string, says. Read by the first call, which complains of values that make no sense,
-// and makes base::fatal() return where the program is to go on. Any thread; no allocation.
+// Returns the settings of the environment, or of the program's string. Read by the first call, which complains of values
+// that make no sense, and makes base::fatal() return where the program is to go on. Any thread; no allocation.
 [[nodiscard]] const Settings& settings() noexcept;
 
 // The names of the table's options.

@@ -8,7 +8,7 @@
 
 namespace freehold::heap {
 
-// What gives blocks and takes them back.
+// Gives blocks and takes them back.
 template <class H>
 concept BlockSource = requires(H& heap, void* block, std::size_t bytes) {
   { heap.allocate(bytes, bytes) } noexcept -> std::same_as<void*>;

@@ -45,7 +45,7 @@ class HeapMemory {
   [[nodiscard]] bool allows(std::size_t bytes) const noexcept {
     return bytes <= limit_bytes_ && used_bytes_.load() <= limit_bytes_ - bytes;
   }
-  // What the limit leaves.
+  // The room that the limit leaves.
   [[nodiscard]] std::size_t allowed_bytes() const noexcept { return limit_bytes_ - used_bytes_.load(); }
   // Notes why there is no memory. Returns null.
   std::nullptr_t refuse(Refusal why) noexcept {

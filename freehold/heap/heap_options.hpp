@@ -9,9 +9,9 @@ namespace freehold::heap {
 /// A heap without a limit.
 inline constexpr std::size_t kNoLimit = ~std::size_t{0};
 
-/// What an allocation does that would exceed the limit and for which on_limit found nothing. When memory itself is out, or
-/// the limit is too low even for an empty heap, it always fails, and on_limit is not called. A failure is null from the heap
-/// and its C interface, std::bad_alloc from the adapters to the C++ library.
+/// Chooses what an allocation does that would exceed the limit and for which on_limit found nothing. When memory itself is
+/// out, or the limit is too low even for an empty heap, it always fails, and on_limit is not called. A failure is null from
+/// the heap and its C interface, std::bad_alloc from the adapters to the C++ library.
 enum class WhenLimited : std::uint8_t {
   kFail,  ///< fails
   kWait,  ///< waits until somebody gives memory back; PrivateHeap only
@@ -28,7 +28,7 @@ struct HeapOptions {
   bool (*on_limit)(void* context, std::size_t bytes) noexcept = nullptr;
   /// The first argument of on_limit.
   void* on_limit_context = nullptr;
-  /// What happens at the limit if on_limit finds nothing.
+  /// Chooses what happens at the limit if on_limit finds nothing.
   WhenLimited when_limited = WhenLimited::kFail;
   /// The memory node (NUMA) on which the heap's pages are to lie; -1: where the threads run that use them first. A no-op
   /// where the machine has one node or not this one, and under AddressSanitizer.

@@ -33,7 +33,7 @@ template <bool kAddressSanitizer>
 struct HeapGeometryOf {
   static constexpr unsigned kPageShift = 12;
   using Classes = HeapClasses<16384>;
-  // What travels between a CPU's free slots and the heap's, in one go.
+  // A batch travels between a CPU's free slots and the heap's in one go.
   static constexpr std::size_t kBatchBytes = 8192, kMinBatch = 4, kMaxBatch = 64;
   [[nodiscard]] static unsigned shards() noexcept { return heap_shards(); }
   // Chooses where a thread looks first.

@@ -70,7 +70,7 @@ class EngineSlabsOf {
     return alloc::usable_size(block);
   }
   [[gnu::visibility("hidden")]] static void* take_here(std::size_t bytes, std::size_t alignment) noexcept {
-    // What AddressSanitizer has not seen allocated its search for leaks does not look into.
+    // AddressSanitizer's search for leaks does not look into memory that it has not seen allocated.
     if constexpr (kAsan) return ::operator new(bytes, std::align_val_t{alignment}, std::nothrow);
     return alloc::allocate_aligned(alignment, bytes);
   }

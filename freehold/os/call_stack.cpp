@@ -30,7 +30,7 @@
 namespace freehold::os {
 namespace {
 
-// What was looked up, maybe by several threads at once, which find the same. `walk` is written last.
+// The result of the look-up, maybe of several threads at once, which find the same. `walk` is written last.
 struct Found {
   std::atomic<decltype(Unwinder::walk)> walk{nullptr};
   std::atomic<decltype(Unwinder::place)> place{nullptr};

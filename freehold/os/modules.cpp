@@ -53,8 +53,8 @@ Mapping parse(const char* line) noexcept {
   return m;
 }
 
-// What must be added to the addresses in the file whose beginning is mapped at `start`. The file's headers say at which
-// address it begins: 0 for libraries, another for programs that are not position-independent.
+// Returns what must be added to the addresses in the file whose beginning is mapped at `start`. The file's headers say at
+// which address it begins: 0 for libraries, another for programs that are not position-independent.
 [[nodiscard]] std::uintptr_t load_bias(std::uintptr_t start) noexcept {
   ElfW(Ehdr) head;
   if (!read_process_memory(kernel::getpid(), start, &head, sizeof head) || std::memcmp(head.e_ident, ELFMAG, SELFMAG) != 0)

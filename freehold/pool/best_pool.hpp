@@ -112,7 +112,7 @@ class BestPoolCore {
   [[nodiscard]] virtual bool check_invariants() noexcept = 0;
 };
 
-// What a core is compiled for. `kSeen`: the program's sanitizer has to see it, so that the library's does not do. The names
+// Says how a core is compiled. `kSeen`: the program's sanitizer has to see it, so that the library's does not do. The names
 // hold no orders but those of tests, since compilers disagree on how they are written in names.
 template <sync::Atomics A, class C, bool kSeen>
 struct BestPoolShape {
@@ -231,7 +231,7 @@ class BestPool {
   /// Writes the places of the pool's figures, for readers outside the process. ObjectPool calls it.
   /// @param pool  where to
   void add_to(LivePool& pool) const noexcept { core_->add_to(pool); }
-  /// What the Contention policy counted.
+  /// Returns the counts of the Contention policy.
   [[nodiscard]] sync::Contention contention() const noexcept {
     sync::Contention all = contention_.total();
     all.waits += core_->waits();

@@ -165,7 +165,7 @@ class BestPoolWords {
   [[nodiscard]] std::size_t opened_slots() const noexcept {
     return layout_.slots_before(opened_.load(std::memory_order_relaxed));
   }
-  // What readers outside the process need to count them and the free ones.
+  // Readers outside the process need this to count them and the free ones.
   void add_to(LivePool& pool) const noexcept {
     pool.words = reinterpret_cast<std::uintptr_t>(spans_.bits.data());
     pool.opened_words = reinterpret_cast<std::uintptr_t>(&opened_);

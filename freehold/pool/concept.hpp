@@ -20,7 +20,7 @@
 
 namespace freehold::pool {
 
-/// What a pool is made with.
+/// The options that a pool is made with.
 struct PoolShape {
   std::size_t slots = 0;                              ///< capacity
   std::size_t slot_bytes = 0;                         ///< of each, rounded up to the alignment

@@ -10,7 +10,7 @@
 
 namespace freehold::pool {
 
-// What a reader knows of a pool. Plain data; addresses are those of the process.
+// A reader's knowledge of a pool. Plain data; addresses are those of the process.
 struct LivePool {
   std::uint64_t name;        // address of a text
   std::uint64_t capacity;    // ~0: no limit

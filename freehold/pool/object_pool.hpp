@@ -25,13 +25,13 @@
 
 namespace freehold::pool {
 
-/// What make() does when there is no slot.
+/// Chooses what make() does when there is no slot.
 enum class WhenFull : std::uint8_t {
   kNull,   ///< returns a null handle
   kThrow,  ///< throws std::bad_alloc
 };
 
-/// What an ObjectPool is made with beside its capacity.
+/// The options of an ObjectPool beside its capacity.
 struct ObjectPoolOptions {
   const char* name = "";                 ///< `freehold stats` lists pools that have one; must live as long as the pool
   WhenFull when_full = WhenFull::kNull;  ///< what make() does when there is no slot
@@ -80,7 +80,7 @@ class LiveCount<true> {
 template <class T, SlotPool P = NativePool<Best>>
 class ObjectPool {
  public:
-  /// What is pointed to: T, or for an array, whose slots have all of it, its elements.
+  /// The type that is pointed to: T, or for an array, whose slots have all of it, its elements.
   using Element = std::remove_extent_t<T>;
 
   /// The deleter of a Handle: ends the object and gives its slot back.
@@ -219,7 +219,7 @@ class ObjectPool {
         when_full_(options.when_full),
         registration_(options.name, live(limit)) {}
 
-  // What readers outside the process may know.
+  // Describes the pool to readers outside the process.
   [[nodiscard]] LivePool live(std::size_t objects) const noexcept {
     LivePool live{};
     live.capacity = objects;
@@ -261,7 +261,7 @@ using PoolPtr = std::unique_ptr<Base, base::EndAs<Base>>;
 template <class T, SlotPool P = NativePool<Best>>
 class MovablePool {
  public:
-  /// What it holds.
+  /// The pool that it holds.
   using Pool = ObjectPool<T, P>;
   /// As that of the pool.
   using Handle = typename Pool::Handle;

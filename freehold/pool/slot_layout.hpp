@@ -70,7 +70,7 @@ class SlotLayout {
   [[nodiscard]] std::size_t slots() const noexcept { return slots_; }
   // From one slot to the next of its span.
   [[nodiscard]] std::size_t slot_bytes() const noexcept { return slot_bytes_; }
-  // What the program has of it; differs in checked mode.
+  // The part that the program has of it; differs in checked mode.
   [[nodiscard]] const SlotRoom& room() const noexcept { return room_; }
   [[nodiscard]] std::size_t spans() const noexcept { return spans_; }
   // Returns the shape of every span except the last, which may have fewer slots.

@@ -9,7 +9,7 @@
 
 namespace freehold::pool {
 
-// Who looks at the slots: checked mode, or bits of a checked build and memcheck.
+// Names what looks at the slots: checked mode, or bits of a checked build and memcheck.
 struct Slots::Looks {
   std::unique_ptr<CheckedSlots> checked;  // null but in checked mode
   std::unique_ptr<AllocatedSlots> bits;

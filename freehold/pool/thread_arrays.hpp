@@ -21,7 +21,7 @@
 
 namespace freehold::pool {
 
-// What the table knows of a pool's cache: how to end it with its thread.
+// The table's entry for a pool's cache: how to end it with its thread.
 struct ThreadCacheBase {
   void (*leave)(ThreadCacheBase*) noexcept = nullptr;
 };

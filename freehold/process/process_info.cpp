@@ -34,7 +34,8 @@ struct ProcFile {
   char text[1024] = "";
 };
 
-// What a memory cgroup leaves of its limit. The page cache does not count as used, since the kernel can drop it.
+// Returns the room that a memory cgroup leaves below its limit. The page cache does not count as used, since the kernel can
+// drop it.
 std::uint64_t left_in_group(os::Path& folder, bool is_version2) noexcept {
   std::uint64_t limit = 0, usage = 0, cache = 0;
   if (!os::number_in_file(folder, is_version2 ? "/memory.max" : "/memory.limit_in_bytes", limit)) return UINT64_MAX;

@@ -58,7 +58,8 @@ class MarkWeights {
     }
   }
 
-  // What a mark of this weight stands for after one more turn; 0: it ends. Not at a distance that asks for all blocks.
+  // Returns what a mark of this weight stands for after one more turn; 0: it ends. Not at a distance that asks for all
+  // blocks.
   [[nodiscard]] static std::uint32_t turn(ByteSampler& random, std::uint64_t mean, std::uint32_t weight) noexcept {
     if (mean < kSmallestBytes || weight >= kMost || !random.is_one_in(mean, kTurns * weight)) return weight;
     return random.is_one_in(mean, 2) ? 2 * weight : 0;

@@ -157,8 +157,8 @@ class WordPool {
           t.bits != 0)
         return t;
     }
-    // What was seen stands for all stripes. As many as a search looks at are enough, whatever the caller asks for: else
-    // memory would grow beside them for ever.
+    // The spans that were seen stand for all stripes. As many as a search looks at are enough, whatever the caller asks for:
+    // else memory would grow beside them for ever.
     const auto [found, stripe] = foreign.best();
     if (found == Cursor::kNoSpan || (foreign.seen < kForeignLook && foreign.seen * stripes_ <= max_foreign_spans * looked))
       return {};

@@ -35,9 +35,9 @@ struct ShortageOrders {
   std::memory_order compare = std::memory_order_relaxed;
 };
 
-// What several stacks need, where a look at all must not miss a slot (see the head): seq_cst looks and pushes, and a pop
-// that releases, so that a thread that sees a stack empty sees what its popper counted before. A look again is newer than
-// the look.
+// Several stacks need these, if a look at all must not miss a slot (see the head): seq_cst looks and pushes, and a pop that
+// releases, so that a thread that sees a stack empty sees what its popper counted before. A look again is newer than the
+// look.
 inline constexpr TaggedStackOrders kStackAmongOthers{std::memory_order_seq_cst, std::memory_order_acquire,
                                                      std::memory_order_release, std::memory_order_seq_cst};
 
@@ -56,7 +56,7 @@ class Shortage {
       releases_.fetch_add(1, O.tell);
   }
 
-  // What `sweep()`, which looks everywhere once by seq_cst reads, finds; `none` only if there was nothing.
+  // Returns the result of `sweep()`, which looks everywhere once by seq_cst reads; `none` only if there was nothing.
   template <class T, class Sweep>
   [[nodiscard]] T search(T none, Sweep&& sweep) noexcept {
     searchers_.fetch_add(1, O.enter);

@@ -123,7 +123,7 @@ class ForkGate {
   [[nodiscard]] const Mark& word() const noexcept { return forks_; }
 
  private:
-  // Who fences: the thread that closes for all others, it and each of the others, or each for itself.
+  // Says who fences: the thread that closes for all others, it and each of the others, or each for itself.
   enum : std::uint32_t { kForOthers, kBoth, kAlone };
   struct alignas(base::kCacheLine) SharedMark {
     Mark mark{0};

@@ -59,7 +59,7 @@ struct EngineUpstream {
   static bool is_checked() noexcept { return alloc::is_checked(); }
 };
 
-// Whatever malloc the process has. Not for use inside a malloc.
+// The malloc that the process has. Not for use inside a malloc.
 struct SystemUpstream {
   static void* allocate_page() noexcept { return allocate_aligned(4096, 4096); }
   static void free_page(void* page) noexcept { std::free(page); }

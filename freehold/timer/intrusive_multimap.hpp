@@ -194,7 +194,7 @@ class IntrusiveMultimap {
     to.splice_ring_back(head);
   }
 
-  // What points at a head of the tree.
+  // Returns the pointer to a head of the tree.
   [[nodiscard]] Hook*& link_to(const Hook& head) noexcept {
     Hook* const parent = head.parent_;
     if (parent == nullptr) return root_;

@@ -33,13 +33,13 @@ struct NoMutex {
 struct SingleThreaded {
   /// Says whether several threads may use them.
   static constexpr bool kShared = false;
-  /// What stands for an atomic.
+  /// The type that stands for an atomic.
   template <class T>
   using atomic = Plain<T>;
   /// Plain data.
   template <class T>
   using var = sync::NativeAtomics::var<T>;
-  /// What stands for a lock.
+  /// The type that stands for a lock.
   using Mutex = NoMutex;
 };
 

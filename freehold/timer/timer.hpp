@@ -66,7 +66,7 @@ class TimerId {
 /// Called by advance(), in its thread, without any lock. It must not throw.
 using Callback = void (*)(void* context, TimerId timer);
 
-/// What a set() did.
+/// The result of a set().
 enum class SetResult : std::uint8_t {
   kNoTimer,   ///< the timer was destroyed, or never created
   kNoMemory,  ///< it is not armed, and was not before
@@ -77,7 +77,7 @@ enum class SetResult : std::uint8_t {
 /// @param result  of a set()
 [[nodiscard]] constexpr bool is_set(SetResult result) noexcept { return result >= SetResult::kArmed; }
 
-/// What an advance() did.
+/// The result of an advance().
 struct Progress {
   std::size_t fired = 0;  ///< timers that were called
   bool more = false;      ///< there may be more to do at once: the budget was used up, or a callback set a timer that is due

@@ -36,7 +36,7 @@ struct EndResult {
   bool ended;
   bool post;
 };
-// What the owner has to do with the timer: call it, link it at `place`, nothing, free its memory, look again later.
+// Tells the owner what to do with the timer: call it, link it at `place`, nothing, free its memory, look again later.
 enum class Resolved : std::uint8_t { kDue, kPlaced, kIdle, kEnded, kBusy };
 
 class PlainState {

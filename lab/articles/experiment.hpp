@@ -70,7 +70,7 @@ struct Extent {
   std::size_t measurements = 0;
 };
 [[nodiscard]] Extent extent_of(const Results& plan);
-// What is measured for an article, with its counts.
+// An article's measurements, with its counts.
 [[nodiscard]] std::string counts_of(const Results& results, std::uint32_t article);
 // The failed measurements, a sentence each.
 [[nodiscard]] std::vector<std::string> failures_of(const Results& results);

@@ -98,7 +98,7 @@ inline constexpr std::uint32_t kMostPoolWorkers = process::TaskWord::kMaxWorkers
 // The time runs from the first submission to the last result; all workers are up before. CPU time and peak memory are the
 // sums over clients and workers. Throws std::exception if the pool or a task fails.
 void run_in_pool(const Job& job, GroupReport& report);
-// What the article rejects: N threads start a process for each iteration, `freehold scale-document TEST UNITS`.
+// Runs what the article rejects: N threads start a process for each iteration, `freehold scale-document TEST UNITS`.
 inline constexpr const char* kDocumentCommand = "scale-document";
 void run_spawning(const Job& job, GroupReport& report);
 

@@ -55,7 +55,7 @@ inline constexpr double kFlatSlack = 0.1;  // misses per pair
 [[nodiscard]] inline double far_share(const sim::EngineCount& count) {
   return count.served == 0 ? 0 : static_cast<double>(count.far) / static_cast<double>(count.served);
 }
-// What the lines of a pair cost, if one at home costs 1.
+// The cost of the lines of a pair, if one at home costs 1.
 [[nodiscard]] inline double line_cost(const Settings& settings, const sim::EngineCount& count) {
   return count.per_pair(count.served - count.far) + count.per_pair(count.far) * settings.far_cost / 100;
 }

@@ -90,7 +90,7 @@ class CountedEngine {
 
   // Returns whether nothing is in use and the engine's invariants hold; at rest.
   [[nodiscard]] bool is_empty_and_sound() noexcept;
-  // What lies at the address, for the eye.
+  // Describes what lies at the address, for the eye.
   [[nodiscard]] std::string_view object_at(std::uintptr_t address) const noexcept;
   // The address within the engine's own object; -1 outside of it.
   [[nodiscard]] std::ptrdiff_t offset_in_core(std::uintptr_t address) const noexcept;

@@ -14,7 +14,7 @@ namespace freehold::inline tools {
 // Throws Failure with one line, if it is no number of a process. `command`: "stats".
 [[nodiscard]] pid_t process_number(const std::string& command, const std::optional<std::string>& pid);
 
-// What a subcommand reads of the process: "statistics", in the layout of this version.
+// Names what a subcommand reads of the process: "statistics", in the layout of this version.
 struct LiveSubject {
   const char* name;
   std::uint32_t version;

@@ -36,7 +36,7 @@ using NativeCache = NativeCore::Cache;
 
 // Hidden by name: -fvisibility covers definitions only, and an address from the table of offsets is an instruction more.
 [[gnu::visibility("hidden")]] extern constinit NativeCore g_core;
-// What free() needs of the arena, beside each other and reached without an address of g_core: written once, at the start.
+// free() needs these of the arena, beside each other and reached without an address of g_core: written once, at the start.
 [[gnu::visibility("hidden")]] extern constinit std::uintptr_t g_base;
 [[gnu::visibility("hidden")]] extern constinit const std::atomic<std::uint8_t>* g_span_classes;
 // One word of static thread-local storage: a program that loads us late has no more to spare.

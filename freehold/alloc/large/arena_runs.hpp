@@ -29,7 +29,7 @@ class ArenaRuns {
   [[nodiscard]] static constexpr unsigned spans_of(std::uint32_t pages) noexcept {
     return (pages + Units::kPagesPerSpan - 1) / Units::kPagesPerSpan;
   }
-  // What a block above the largest class takes: pages, and spans that have room for them. In the table of runs.
+  // The size of a block above the largest class: pages, and spans that have room for them. In the table of runs.
   struct Run {
     std::uint16_t pages = 0, spans = 0;
     constexpr Run() noexcept = default;

@@ -105,7 +105,7 @@ class LargeBlocks {
     const sync::Guard guard(admission_);
     return admit(cache, want) ? map() : nullptr;
   }
-  // What `map` maps of the system's `bytes`, in place of free memory of the arena if need be.
+  // Maps `bytes` by `map`, in place of free memory of the arena if need be.
   template <class Map>
   [[nodiscard]] void* map_large(Cache* cache, std::size_t bytes, Map map) noexcept {
     void* const block = map();

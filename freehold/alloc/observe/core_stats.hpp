@@ -41,7 +41,7 @@ void Core<A, Config, Pages, Clock>::stats(Stats& out) noexcept {
   out.direct_bytes = direct_.live_bytes();
   out.direct_blocks = direct_.count();
   out.kept_bytes = direct_.kept_bytes();
-  // What is lent of the common budget, give or take a thread that is just borrowing.
+  // Returns what is lent of the common budget, give or take a thread that is just borrowing.
   out.cached_limit_bytes = registry_.threads() * Config::kThreadBytes + arrays_.common() - arrays_.left();
   out.metadata_bytes = registry_.metadata().mapped_bytes() + direct_.metadata_bytes() + arena_.metadata_bytes();
   out.purged_bytes = counters.purged_bytes.load(std::memory_order_relaxed);

@@ -10,7 +10,7 @@ struct Counts {
   std::uint64_t allocated_bytes = 0, freed_bytes = 0, peak_bytes = 0;  // of usable_size()
 };
 
-// What a first allocation meets where none is expected.
+// An unexpected first allocation ends this way.
 enum class OnAllocation : std::uint8_t { kCount, kReport, kAbort };
 
 // Counts the calling thread's calls from now on, those that a count around this one sees, too. kReport and kAbort write one

@@ -267,7 +267,7 @@ class Path {
   return -1;
 }
 
-// What is no file: a device, a pipe that somebody reads.
+// Writes to something that is no file: a device, a pipe with a reader.
 [[nodiscard]] int open_other(const char* path) noexcept {
   const int fd = os::kernel::open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);  // it would wait for a reader
   if (fd >= 0) (void)os::kernel::fcntl(fd, F_SETFL, 0);

@@ -82,7 +82,7 @@ struct LiveThreads {
   std::uint32_t unused;
 };
 
-// What the figures of a size class are counted from. A class is its index; class 0 is none.
+// The figures of a size class are counted from these. A class is its index; class 0 is none.
 struct LiveClasses {
   std::uint64_t past_refills, past_drains;  // addresses of integers by class: of threads that have ended
   std::uint64_t span_count;                 // address of the number of spans

@@ -103,7 +103,7 @@ void engine::look_at_memory_limit(std::size_t wanted) noexcept {
   if (t_fork.inside != 0 || g_gate.forks() != 0) return;
   const base::KeepErrno keep;
   if (!g_turn.try_begin()) return g_turn.wait([](auto is_free) { return comes_true_soon(is_free); });
-  // What is larger than the limit itself is refused, or never used as a whole.
+  // A block larger than the limit itself is refused, or never used as a whole.
   const auto more = static_cast<std::int64_t>(wanted > g_limit.bytes() ? 0 : wanted);
   Look l = look();
   const bool close = l.is_close(more);

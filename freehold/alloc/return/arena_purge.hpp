@@ -151,7 +151,7 @@ class ArenaPurge {
   static constexpr unsigned kMostStepSpans = std::min(16U, Units::kChunkSpans);  // returned by one system call
   static constexpr Effort kStep{128, std::size_t{16} << 20};                     // half a millisecond: 100 ns a page
   static constexpr unsigned kWaitingRecords = 32;                                // 1.1 MiB
-  // What may go back of a chunk's free spans.
+  // Says which part of a chunk's free spans may go back.
   enum class Part : std::uint8_t { kWhole, kSmallPages, kAny };
 
   [[nodiscard]] static bool is_past(const auto& at, std::uint64_t now, std::uint64_t age) noexcept {

@@ -34,7 +34,7 @@ class Budget {
  public:
   using Bytes = typename A::template atomic<std::int64_t>;
 
-  // What one CPU has not reported yet.
+  // One CPU's unreported changes.
   struct Shard {
     Bytes dirty{0};  // free spans that may hold pages
     Bytes runs{0};   // runs in use
@@ -181,8 +181,8 @@ class Budget {
   static constexpr bool kKnowsCeiling = requires { Config::kCeilingQuarters; };  // the models leave it out
   static constexpr std::int64_t kStep = std::int64_t{1} << 20;
 
-  // What cannot go back. Each byte freed since the search may have freed the rest of a page: it counts so many times, so
-  // that a program that frees in any order is searched again each time it has freed a fifth.
+  // Bytes that cannot go back. Each byte freed since the search may have freed the rest of a page: it counts so many times,
+  // so that a program that frees in any order is searched again each time it has freed a fifth.
   [[nodiscard]] std::int64_t stuck() const noexcept {
     const std::int64_t freed = get(live_at_search_) - get(live_);
     const std::int64_t still = get(stuck_) - (freed > 0 ? freed * kFreedWeight : 0);

@@ -63,13 +63,13 @@ class SpanRange {
   typename A::template atomic<std::size_t> count_{0};
 };
 
-// What the arena did since its start.
+// Counts of the arena since its start.
 template <sync::Atomics A>
 struct ArenaCounters {
   typename A::template atomic<std::uint64_t> purged_bytes{0}, purge_calls{0}, span_claims{0}, span_returns{0};
 };
 
-// What the ids of threads tell: hints, in their last bits. Relaxed, all of it: publishes nothing.
+// The ids of threads tell these: hints, in their last bits. Relaxed, all of it: publishes nothing.
 template <sync::Atomics A>
 class ThreadIds {
  public:

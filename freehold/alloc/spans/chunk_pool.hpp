@@ -61,8 +61,8 @@ struct alignas(base::kCacheLine) Chunk {
 };
 static_assert(sizeof(Chunk<sync::NativeAtomics>) == base::kCacheLine);
 
-// Who looks for spans: a CPU, as far as CPUs work apart, and its memory node, from 1 on; 0: only one is known. A chunk keeps
-// who worked there last. Neighbouring CPUs of one node are one group: they share what they have freed.
+// Says who looks for spans: a CPU, as far as CPUs work apart, and its memory node, from 1 on; 0: only one is known. A chunk
+// keeps who worked there last. Neighbouring CPUs of one node are one group: they share what they have freed.
 struct Searcher {
   unsigned cpu = 0;
   std::uint8_t node = 0;
@@ -393,7 +393,7 @@ class ChunkPool {
       if (const std::uint32_t c = trees_[kDirtyTree].find(from, stripe); c != kNoChunk) return c;
     return kNoChunk;
   }
-  // What look(stripe) finds in the group's own stripe, else in a few of the others, by turns.
+  // Returns what look(stripe) finds in the group's own stripe, else in a few of the others, by turns.
   template <class Look>
   [[nodiscard]] TakenSpans in_stripes(const Search& s, Look&& look) noexcept {
     const unsigned own = stripe_of_group(s.by);

@@ -204,7 +204,7 @@ class ArenaSlots {
       base::fatal(base::HeapError::kDoubleFree, reinterpret_cast<void*>(groups.repeated));
     const std::size_t count = groups.count;
     if (count == 0) return 0;
-    // What the loops need, in registers: the locked instructions would have it read again.
+    // The loops keep these in registers: the locked instructions would have them read again.
     const WordTable words = words_of(c);
     const Hints* const hints = span_hints_;
     const std::span<const pool::SlotGroup> all(groups.groups, count);

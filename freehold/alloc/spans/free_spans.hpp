@@ -24,7 +24,7 @@ class FreeSpans {
   using Chunks = ChunkPool<A, Config::kChunkSpans, typename Config::ChunkOrders>;
   using BudgetType = Budget<A, Config>;
 
-  // What one CPU uses.
+  // The data of one CPU.
   struct alignas(base::kCacheLine) Shard {
     typename Chunks::Cursor slots{Chunks::kNoChunk}, runs{Chunks::kNoChunk};
     typename BudgetType::Shard budget;
@@ -82,7 +82,7 @@ class FreeSpans {
   void settle() noexcept {
     for (Shard& shard : shards_) budget_.settle(shard.budget);
   }
-  // What no CPU has reported yet.
+  // Returns the changes that CPUs have not reported yet.
   [[nodiscard]] std::int64_t unreported(typename BudgetType::Bytes BudgetType::Shard::* figure) const noexcept {
     std::int64_t sum = 0;
     for (const Shard& shard : shards_) sum += (shard.budget.*figure).load(std::memory_order_relaxed);

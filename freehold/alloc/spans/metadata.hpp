@@ -57,7 +57,7 @@ class Metadata {
   }
   [[nodiscard]] static constexpr std::size_t size(unsigned k) noexcept { return std::size_t{64} << k; }
 
-  // What is left of a chunk is cut into the largest blocks that fit.
+  // The rest of a chunk is cut into the largest blocks that fit.
   void give_rest() noexcept {
     for (unsigned k = kKinds; k-- > 0;)
       while (left_ >= size(k)) {

@@ -15,8 +15,8 @@ namespace freehold::alloc {
 using SpanIndex = std::uint32_t;
 inline constexpr SpanIndex kNoSpan = ~SpanIndex{0};
 
-// What a look at a span found, in bits that are dropped when slots of the span are handed out. All are hints: a stale one
-// costs a system call or a missed purge.
+// The results of a look at a span, in bits that are dropped when slots of the span are handed out. All are hints: a stale
+// one costs a system call or a missed purge.
 struct PageHints {
   static constexpr unsigned kPages = 16;
   static constexpr std::uint64_t kReturned = 0xffff;                 // one bit a page: it was given back to the system
@@ -33,7 +33,7 @@ struct alignas(base::kCacheLine) Span {
   typename A::template atomic<std::uint32_t> home;  // the memory node of its pages: a hint
 };
 
-// What a drain asks for each word that it gives back, in one line.
+// A drain reads this for each word that it gives back, in one line.
 template <sync::Atomics A>
 struct SpanHints {
   typename A::template atomic<std::uint32_t> last_user;  // a LastUser

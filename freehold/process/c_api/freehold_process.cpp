@@ -150,7 +150,7 @@ int deliver(const Result& result, void* output, size_t capacity, size_t* output_
   return FREEHOLD_PROCESS_OK;
 }
 
-// What the task's options say; false if this version does not know one of them.
+// Reads the task's options; false if this version does not know one of them.
 bool read_options(const freehold_process_pool_t* pool, const freehold_process_task_options_t* options, TaskOptions& how) {
   how = pool->defaults();
   if (options == nullptr) return true;

@@ -19,7 +19,7 @@ std::int32_t value_of(std::uint64_t milliseconds) noexcept {
   return static_cast<std::int32_t>(std::min<std::uint64_t>(milliseconds, INT32_MAX));
 }
 
-// What the supervisor knows without the table, see TableSupervision::find_damage().
+// The supervisor's knowledge outside the table, see TableSupervision::find_damage().
 struct KnownState {
   std::uint32_t own_epoch;
   const std::function<bool(unsigned)> is_live, is_connected;

@@ -43,7 +43,7 @@ bool retired(ExitReason reason) noexcept {
          reason == ExitReason::kMaxRss || reason == ExitReason::kMaxAge;
 }
 
-// What an exit status means, of a worker that never came up.
+// Explains the exit status of a worker that never came up.
 const char* meaning(WorkerExit status) noexcept {
   switch (status) {
     case WorkerExit::kNoTable: return " (it is of another version of Freehold than the pool, or the table was damaged)";

@@ -33,7 +33,7 @@ class SharedMemory {
   std::uint64_t bytes_ = 0;
 };
 
-// What a client in another process needs: descriptors and a slot number, as they go over a Unix socket.
+// A client in another process gets these: descriptors and a slot number, as they go over a Unix socket.
 struct ClientSetup {
   int memory = -1, wakeup_fd = -1;
   int process = -1;  // the sender's, as a pidfd

@@ -22,7 +22,7 @@ struct RetryPolicy {
   std::uint32_t delay_ms = 0;                        // before the next one
 };
 
-// What a task may take; 0 is no limit, or the supervisor's default. TaskOptions as the table has it.
+// The limits of a task; 0 is no limit, or the supervisor's default. TaskOptions as the table has it.
 struct TaskParameters {
   std::uint64_t limit = 0;      // nanoseconds that one run may take
   std::uint64_t expires = 0;    // the time by which the task has to be over

@@ -37,7 +37,7 @@
 
 namespace freehold::process {
 
-// What submit() did.
+// The result of submit().
 enum class Submitted : std::uint8_t {
   kNo,                // nothing: the entry was taken from its client
   kYes,               // the task is ready
