@@ -112,7 +112,7 @@ void AllocatorCode::add_file(const std::string& file, const std::string& path,
     if (symbol.offset != 0) functions.push_back(symbol);
     if (!symbol.is_exported || symbol.offset == 0) return;
     exports_malloc = exports_malloc || symbol.name == "malloc";
-    is_tbbs = is_tbbs || symbol.name == "scalable_malloc";  // its malloc is in a library of its own, which calls this one
+    is_tbbs = is_tbbs || symbol.name == "scalable_malloc";  // its malloc is in another library, which calls this one
   });
   if (is_libc(file)) {
     if (const auto range = malloc_of_libc(functions))
@@ -133,7 +133,7 @@ void AllocatorCode::add_file(const std::string& file, const std::string& path,
     return;
   }
   if (exports_malloc) malloc_file_ = file;
-  // A program may have names of its own that begin like an allocator's.
+  // A program may have functions whose names begin like an allocator's.
   const bool has_own = !own_mallocs({path}).empty();
   for (const ElfSymbol& symbol : functions) {
     const bool is_malloc = exports_malloc && is_one_of(symbol.name, kMalloc);

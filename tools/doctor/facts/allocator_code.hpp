@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Where in the memory of a running process the code of its allocators lies, and that of the calls by which memory is taken
+// Finds where in the memory of a running process its allocators' code lies, and that of the calls by which memory is taken
 // from the kernel: told from its memory map and the symbols of its files. Of glibc's malloc, whose inner functions have no
 // names in a stripped library, it is what lies between those that have: one source file's code lies together.
 #pragma once
@@ -30,7 +30,7 @@ class AllocatorCode {
   AllocatorCode(const std::vector<live::CodeMapping>& mappings, const std::string& root);
 
   [[nodiscard]] CodeKind kind_of(std::uint64_t address) const noexcept;
-  // The file that malloc comes from; empty: not known.
+  // Returns the file that malloc comes from; empty: not known.
   [[nodiscard]] const std::string& malloc_file() const noexcept { return malloc_file_; }
 
  private:
@@ -43,7 +43,7 @@ class AllocatorCode {
            std::uint64_t bytes, CodeKind kind);
 
   bool has_team_locks_ = false;
-  std::vector<Range> ranges_;  // ascending; the first that holds an address is meant
+  std::vector<Range> ranges_;  // sorted ascending; the first that holds an address is meant
   std::string malloc_file_;
 };
 

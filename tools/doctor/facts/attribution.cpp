@@ -237,7 +237,7 @@ class Attributor {
         if (block.ended_s) steps.push_back({begin + *block.ended_s, -bytes, 0, site});
       }
     });
-    // Of what happens at once, beginnings first.
+    // Of steps at the same moment, beginnings come first.
     std::ranges::sort(steps, {}, [](const Step& step) { return std::pair(step.at_s, -step.bytes); });
     return steps;
   }

@@ -85,7 +85,7 @@ double most_share(const Attribution& recorded, const CodeGrowth& code, double sy
 }
 
 // What malloc and free take of the time, at most: their share of the CPU time, on the critical path as often as it can be.
-// Of a program that calls them from one thread while it keeps more CPUs busy at other times, that is many times the share;
+// A program that calls them from one thread while it keeps more CPUs busy at other times has many times the share;
 // of one that sleeps for most of the time, a part of it.
 double most_in_malloc(double share, const Attribution& recorded, double busy) {
   return share * busy + kCallFactor * recorded.blocked_share;

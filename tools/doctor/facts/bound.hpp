@@ -24,8 +24,8 @@ namespace freehold::doctor {
 
 struct Attribution;
 
-// `as_it_is`: the cell that was delayed, if any was. `recorded`: null: it was not. `usual_spread`: what trials of the
-// experiment differ by, as a share of their median. None: neither the recording nor samples say what malloc takes.
+// Returns the bound. `as_it_is`: the cell that was delayed, if any. `recorded`: null: it was not. `usual_spread`: what
+// trials of the experiment differ by, as a share of their median. None: neither recording nor samples say what malloc takes.
 [[nodiscard]] std::optional<Estimate> bound_of(const Experiment& experiment, const Cell& as_it_is,
                                                const Attribution* recorded, double usual_spread);
 

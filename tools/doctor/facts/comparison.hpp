@@ -15,11 +15,11 @@ namespace freehold::doctor {
 
 // One of the two: the trials of the program as it is.
 struct Side {
-  Setting on_all, on_one;             // the settings that were tried; equal: there is only one
-  std::vector<Trial> all, alone;      // in these
+  Setting on_all, on_one;             // settings that were tried; equal: there is only one
+  std::vector<Trial> all, alone;      // trials in these settings
   std::optional<Estimate> lost;       // share of the time in `on_all`
-  std::optional<Estimate> in_malloc;  // share of the CPU time, as it was recorded
-  std::optional<double> allocations;  // in one run
+  std::optional<Estimate> in_malloc;  // share of the CPU time in malloc and free, as it was recorded
+  std::optional<double> allocations;  // allocations in one run
 };
 
 enum class Figure : std::uint8_t { kTime, kTimeAlone, kCpu, kMemory, kFaults, kWaits, kAllocations, kInMalloc, kLost };
@@ -32,17 +32,17 @@ struct Change {
   bool is_beyond_chance = false;  // the limits of the ratio exclude 1, or those of the shares do not overlap
 };
 
-// Why two sides cannot be compared.
+// The reason why two sides cannot be compared.
 enum class Mismatch : std::uint8_t { kNone, kOtherSettings, kNothingBefore, kNothingAfter, kNoTime };
 
 struct Comparison {
-  Mismatch mismatch = Mismatch::kNone;  // otherwise there is nothing else
-  std::vector<Change> changes;          // of the figures that both sides have; the time first
+  Mismatch mismatch = Mismatch::kNone;  // if there is one, there are no changes
+  std::vector<Change> changes;          // changes of the figures that both sides have; the time first
 
   [[nodiscard]] const Change* find(Figure figure) const noexcept;
 };
 
-// What became of the time.
+// The direction in which the time changed.
 enum class Tempo : std::uint8_t { kNoClearChange, kFaster, kSlower };
 // Pre: without a mismatch.
 [[nodiscard]] Tempo tempo_of(const Comparison& comparison) noexcept;

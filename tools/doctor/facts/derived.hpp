@@ -80,11 +80,11 @@ struct Slowdown {
   unsigned copies = 0;
   double ratio = 1;  // the CPU time that each needs divided by that of one alone: a process that waits for memory is busy
 };
-// Of the program as it is, as the most copies that were tried; none: it was not copied. Wall time would say the same, but
-// also that other programs had the CPUs meanwhile.
+// Takes the program as it is, as the most copies that were tried; none: it was not copied. Wall time would say the same, but
+// also that other programs had the CPUs.
 [[nodiscard]] std::optional<Slowdown> slowdown_of_copies(const Experiment& experiment);
 
-// Whether there is anything to show of it: a trial in the sweep, or a failure.
+// Says whether there is anything to show of it: a trial in the sweep, or a failure.
 [[nodiscard]] bool was_tried(const Experiment& experiment, std::size_t variant);
 
 // The cell in which the program as it is did not come to a good end, if it never did in that setting.

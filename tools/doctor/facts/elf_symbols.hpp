@@ -31,7 +31,7 @@ class ElfFile {
 
   // Symbols that the file defines. Views last as long as the file does.
   void each_symbol(const std::function<void(const ElfSymbol&)>& look) const;
-  // The content of a section; empty: there is none.
+  // Returns the content of a section; empty: it is missing.
   [[nodiscard]] std::string_view section(std::string_view name) const;
   [[nodiscard]] bool is_program() const;  // it asks for a dynamic linker, or needs none
   [[nodiscard]] bool has_symbol_table() const { return !section(".symtab").empty(); }

@@ -14,7 +14,7 @@
 
 namespace freehold::doctor {
 
-// What stands in for the program's allocator. Each is a question: would this mend it?
+// A treatment stands in for the program's allocator. Each is a question: would this mend it?
 enum class Treatment : std::uint8_t {
   kNone,          // the program as it is
   kCappedArenas,  // glibc's malloc with few arenas (MALLOC_ARENA_MAX)
@@ -31,20 +31,20 @@ struct Variant {
   std::vector<std::pair<std::string, std::string>> environment = {};
 };
 
-// How the program is made to use more or fewer CPUs.
+// The way in which the program is made to use more or fewer CPUs.
 enum class ParallelismControl : std::uint8_t {
-  kAffinity,     // its CPUs; how many threads it starts is its own business
-  kEnvironment,  // a variable that says how many threads it starts
-  kArgument,     // an argument, with {n}
+  kAffinity,     // the CPUs that it may use; it starts as many threads as it likes
+  kEnvironment,  // an environment variable that says how many threads it starts
+  kArgument,     // an argument with {n}
 };
 
-// A point of the sweep. `copies` processes of `threads` threads each.
+// A point of the sweep: `copies` processes of `threads` threads each.
 struct Setting {
   unsigned threads = 0;  // 0: the program's own choice
-  unsigned cpus = 1;     // for each copy
-  unsigned copies = 1;   // at the same time, each on CPUs of its own
+  unsigned cpus = 1;     // CPUs of each copy
+  unsigned copies = 1;   // processes at the same time, each on separate CPUs
 
-  // CPUs that it can use at best: no more than it has threads for, where that is known.
+  // Returns the CPUs that it can use at best: no more than it has threads for, where that is known.
   [[nodiscard]] unsigned width() const noexcept { return threads != 0 && threads < cpus ? threads : cpus; }
   friend bool operator==(const Setting&, const Setting&) = default;
 };
@@ -52,9 +52,9 @@ struct Setting {
 struct Cell {
   std::size_t variant = 0;
   Setting setting;
-  std::vector<Trial> trials;  // that ended well; of copies one each: the mean of all of a run, but for the wall time, which
-                              // is the longest
-  std::string failure;        // how it ended otherwise, in words: exit code 3, SIGSEGV; empty: never
+  std::vector<Trial> trials;  // runs that ended well; a run of copies is one trial: the mean of them, with the
+                              // longest wall time
+  std::string failure;        // how a run ended otherwise, in words: exit code 3, SIGSEGV; empty: none did
 };
 
 // The program as it is in the sweep's last setting, but each call of malloc and free takes so much longer.
@@ -63,36 +63,36 @@ struct Delayed {
   std::vector<Trial> trials;
 };
 
-// What this machine gives to processes that share nothing, measured beside the trials: the time of one copy among as many as
-// there are CPUs, divided by that of one alone. 1: perfect.
+// The machine's own share in a loss: processes that share nothing, measured beside the trials: the time of one copy among as
+// many as there are CPUs, divided by that of one alone. 1: perfect.
 struct Control {
-  double compute = 1;  // arithmetic alone
-  double memory = 1;   // streaming through memory
+  double compute = 1;  // ratio for arithmetic alone
+  double memory = 1;   // ratio for streaming through memory
 };
 
 struct Experiment {
   ParallelismControl parallelism = ParallelismControl::kAffinity;
-  unsigned machine_cpus = 1;      // that the caller may use: affinity and quota
-  double quota_cpus = 0;          // that control groups allow, 0: no limit; may be less than affinity does
-  unsigned affinity_cpus = 1;     // that the affinity mask allows
-  unsigned online_cpus = 1;       // that the machine has
-  unsigned own_cpus = 0;          // that the program allowed itself while it ran, where it was seen; 0: not
-  unsigned most_threads = 0;      // that it had at once, where it was seen; 0: not
+  unsigned machine_cpus = 1;      // CPUs that the caller may use, by affinity and quota
+  double quota_cpus = 0;          // CPUs that control groups allow; 0: no limit
+  unsigned affinity_cpus = 1;     // CPUs that the affinity mask allows
+  unsigned online_cpus = 1;       // CPUs that the machine has
+  unsigned own_cpus = 0;          // CPUs that the program allowed itself while it ran; 0: not seen
+  unsigned most_threads = 0;      // threads that it had at once; 0: not seen
   bool work_grows = false;        // each thread brings its own work: time stays the same when it scales. Else all share one
   bool work_is_guessed = false;   // work_grows rests on CPU time alone, which threads that spin or share lines need as well
-  std::vector<Variant> variants;  // the program as it is first
+  std::vector<Variant> variants;  // the program as it is comes first
   std::vector<Cell> cells;
-  std::vector<Delayed> delayed;  // the shortest first
+  std::vector<Delayed> delayed;  // sorted: the shortest delay first
   std::vector<Trial> crowded;    // the program as it is with the most threads, all on one CPU
   Control control;
   CodeGrowth code;            // where the CPU time goes that comes with more threads; not known: it was not sampled
   bool can_be_copied = true;  // false: a server, of which no two can listen at one address
-  bool complete = true;       // false: interrupted, or out of time
+  bool complete = true;       // false: it was interrupted, or time ran out
   unsigned looks = 1;         // verdicts, this one included, any of which could have ended the trials: they share one error
 
   [[nodiscard]] const Cell* find(std::size_t variant, const Setting& setting) const noexcept;
   [[nodiscard]] const Variant* find(Treatment treatment) const noexcept;
-  // The settings with one copy, fewest CPUs first.
+  // Returns the settings with one copy, fewest CPUs first.
   [[nodiscard]] std::vector<Setting> sweep() const;
 };
 

@@ -14,18 +14,18 @@ namespace freehold::doctor {
 
 struct Attribution;
 
-inline constexpr double kLosesFrom = 0.12;        // of the time on all CPUs: less is nothing to worry about
-inline constexpr double kScalesBelow = 0.24;      // the same, of the upper limit: a program that scales loses surely less
-inline constexpr double kWholeFrom = 0.75;        // of what is lost: a part that is the whole answer
-inline constexpr double kMemoryAloneBelow = 0.5;  // the same, where memory is the cause and time is not
+inline constexpr double kLosesFrom = 0.12;        // share of the time on all CPUs; less is nothing to worry about
+inline constexpr double kScalesBelow = 0.24;      // upper limit of that share; a program that scales loses surely less
+inline constexpr double kWholeFrom = 0.75;        // share of what is lost; a part that is the whole answer has more
+inline constexpr double kMemoryAloneBelow = 0.5;  // share of what is lost, where memory is the cause and time is not
 
-// Where the time on all CPUs goes that is beyond the ideal, in the unit of costs.
+// The parts of the time on all CPUs that is beyond the ideal, in the unit of costs.
 struct Split {
-  double all = 0;        // what the program takes
-  double lost = 0;       // of that, beyond the ideal
-  double quota = 0;      // of what is lost: CPUs that it never had
-  double machine = 0;    // processes that share nothing lose it as well
-  double allocator = 0;  // not lost under the best other allocator
+  double all = 0;        // cost of the program
+  double lost = 0;       // cost beyond the ideal
+  double quota = 0;      // part of what is lost for CPUs that it never had
+  double machine = 0;    // part that processes which share nothing lose as well
+  double allocator = 0;  // part that is not lost under the best other allocator
   [[nodiscard]] double own() const noexcept { return std::max(0.0, lost - quota - machine - allocator); }
 };
 
@@ -38,27 +38,27 @@ struct Losses {
   const Experiment& experiment;
   const Attribution* recorded;
   Resampled costs;
-  const Cell* alone = nullptr;     // fewest CPUs, the program as it is; null: there is only one setting
-  const Cell* all = nullptr;       // all CPUs; null: nothing was measured
+  const Cell* alone = nullptr;     // cell of the program as it is on the fewest CPUs; null: there is only one setting
+  const Cell* all = nullptr;       // cell of the program as it is on all CPUs; null: nothing was measured
   std::size_t best_allocator = 0;  // the variant that the allocator's part is measured by; 0: none helps
 
-  // Of a variant; null: it was not measured there.
+  // Returns the variant's cell; null: it was not measured there.
   [[nodiscard]] const Cell* cell(std::size_t variant, const Setting& setting) const;
 
-  // Whether the variant was tried on one CPU and on all. A treatment without both says nothing of scaling, because what it
-  // saves on one CPU as well is no scaling.
+  // Says whether the variant was tried on one CPU and on all. A treatment without both says nothing of scaling, because what
+  // it saves on one CPU as well is no scaling.
   [[nodiscard]] bool has_pair(std::size_t variant) const;
 
-  // The others need `alone` and `all`.
-  // Work on all CPUs, of that on one.
+  // The functions below need `alone` and `all`.
+  // Returns the work on all CPUs divided by that on one.
   [[nodiscard]] double growth_of_work(const Costs& cost) const;
-  // What a variant loses on all CPUs. Pre: has_pair(variant).
+  // Returns what a variant loses on all CPUs. Pre: has_pair(variant).
   [[nodiscard]] double lost_with(const Costs& cost, std::size_t variant) const;
   [[nodiscard]] Split split(const Costs& cost) const;
-  // A part, as a share of what is lost.
+  // Returns a part as a share of what is lost.
   [[nodiscard]] Estimate share(double Split::* part) const;
-  // Whether the best other allocator makes the program faster, but no better at using CPUs: a malloc that takes less time on
-  // one CPU, too, explains nothing of the rest that is lost.
+  // Says whether the best other allocator makes the program faster, but no better at using CPUs: a malloc that takes less
+  // time on one CPU, too, explains nothing of the rest that is lost.
   [[nodiscard]] bool is_only_faster() const;
   // Threads that queue for a lock of the program's are served faster by a malloc that is faster while they hold it, on one
   // CPU as on all. That is a gain, but no scaling: then losses are compared relative to the time on one CPU.

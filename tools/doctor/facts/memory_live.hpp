@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The live data of a program over time, out of the probe's recordings. It says how much of it there is at given moments, and
 // what glibc takes for it beside the bytes that were asked for. It tells which blocks have mappings of their own, and which
-// sites' blocks are never freed. Estimates from samples, but for blocks from kLargeBytes on, of which none is missing.
+// sites' blocks are never freed. All are estimates from samples; of blocks from kLargeBytes on none is missing.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -18,20 +18,20 @@ struct LargeBlock {
   std::uint64_t begin = 0, end = 0;
 };
 
-// One process's, at one moment.
+// The live data of one process at one moment.
 struct LiveData {
   std::uint32_t pid = 0;
-  double bytes = 0;                // asked for, in blocks that lie among others
-  double rounding_bytes = 0;       // that glibc takes for these beside
-  std::vector<LargeBlock> mapped;  // each in a mapping of its own, as glibc makes it for large ones
-  double mapped_rounding = 0;      // bytes of these that are more than what was asked for
+  double bytes = 0;                // bytes of the blocks that lie among others, as the program asked for them
+  double rounding_bytes = 0;       // bytes that glibc takes beside these, for headers and steps of sizes
+  std::vector<LargeBlock> mapped;  // blocks with a mapping each, as glibc makes it for large ones
+  double mapped_rounding = 0;      // bytes that these mappings have beyond what was asked for
 };
 
-// Of one recording, for all of the time: where blocks were seen at all. A process that executes another program has several
+// The addresses at which one recording saw blocks, at any time. A process that executes another program has several
 // recordings, one after the other.
 struct SeenBlocks {
   std::uint32_t pid = 0;
-  std::vector<std::uint64_t> addresses;  // ascending
+  std::vector<std::uint64_t> addresses;  // sorted ascending
   double began_s = -std::numeric_limits<double>::infinity(), ended_s = std::numeric_limits<double>::infinity();
 
   [[nodiscard]] bool is_of(std::uint32_t process, double moment) const noexcept {
@@ -41,29 +41,29 @@ struct SeenBlocks {
 
 struct LiveSite {
   Place place;
-  double at_peak = 0;  // bytes that are live when all live bytes are at their peak
-  double in_mean = 0;  // bytes, over the time of the moments
-  double kept = 0;     // of these, through stacks of which nothing is ever freed
-  double growing = 0;  // of these, through stacks that also allocate from the beginning of the recording to its end
+  double at_peak = 0;  // bytes that are live when the live bytes of the program are at their peak
+  double in_mean = 0;  // mean bytes over the time of the moments
+  double kept = 0;     // the part of in_mean from stacks of which nothing is ever freed
+  double growing = 0;  // the part of `kept` from stacks that allocate from the beginning of the recording to its end
 
   [[nodiscard]] bool is_kept() const noexcept { return kept > in_mean / 2; }
   [[nodiscard]] bool grows() const noexcept { return growing > in_mean / 2; }
 };
 
 struct LiveHistory {
-  std::vector<std::vector<LiveData>> at;  // for each moment, of each process that was there
+  std::vector<std::vector<LiveData>> at;  // for each moment, one of each process that was there
   std::vector<SeenBlocks> seen;
-  std::vector<LiveSite> sites;  // the one with the most at the peak first
+  std::vector<LiveSite> sites;  // sorted: the one with the most at the peak first
   double peak_bytes = 0;
-  double end_bytes = 0;           // at the end of the recording, in the processes that were there
-  double mean_bytes = 0;          // over the time of the moments
-  double mean_largest_block = 0;  // the greatest single block at each moment, over that time
-  std::uint64_t dropped = 0;      // records that found no room: blocks are missing, or their ends
+  double end_bytes = 0;           // live bytes at the end of the recording, in the processes that were there
+  double mean_bytes = 0;          // mean live bytes over the time of the moments
+  double mean_largest_block = 0;  // mean size of the greatest single block over that time
+  std::uint64_t dropped = 0;      // number of records that found no room: blocks are missing, or their ends
 };
 
 // What glibc's malloc (64 bits) takes for a block of this size that lies among others: a header, and steps of 16 bytes.
 [[nodiscard]] std::uint64_t glibc_chunk_bytes(std::uint64_t asked) noexcept;
-// Whether a block lies in a mapping of its own, by its address and size: behind a header of 16 bytes at the beginning of a
+// Says whether a block has a mapping for itself, by its address and size: behind a header of 16 bytes at the beginning of a
 // page.
 [[nodiscard]] bool is_mapped_by_glibc(std::uint64_t address, std::uint64_t bytes) noexcept;
 

@@ -27,7 +27,7 @@ bool has_block(const SeenBlocks* seen, const ResidentMapping& mapping, bool is_g
   if (seen == nullptr) return false;
   for (auto at = std::ranges::lower_bound(seen->addresses, mapping.begin); at != seen->addresses.end() && *at < mapping.end;
        ++at)
-    if (!is_glibc || *at % 4096 != 16) return true;  // another is in a mapping of its own, perhaps
+    if (!is_glibc || *at % 4096 != 16) return true;  // another malloc's may have a mapping for itself
   return false;
 }
 
@@ -80,7 +80,7 @@ class Mappings {
   std::set<std::string_view> programs_in_tmpfs_;
 };
 
-// Of a mapping that the program made or malloc did: the bytes of blocks that are mapped for themselves.
+// Adds up, of a mapping that the program made or malloc did, the bytes of blocks that are mapped for themselves.
 double mapped_within(const ResidentMapping& mapping, const LiveData* live) {
   double sum = 0;
   if (live == nullptr) return 0;

@@ -21,43 +21,43 @@ namespace freehold::doctor {
 
 enum class MemoryPart : std::uint8_t {
   kLive,        // blocks that the program has not freed, as many bytes as it asked for
-  kRounding,    // headers of these, and steps between sizes
-  kArenas,      // free memory in arenas that one arena would not hold
+  kRounding,    // headers of live blocks, and steps between sizes
+  kArenas,      // free memory that several arenas hold and one would not
   kCaches,      // free blocks in caches of threads
   kFreePages,   // whole pages that are free, and that malloc could give back
   kHoles,       // free memory between live blocks
-  kMappings,    // that the program made
-  kStacks,      // of threads
+  kMappings,    // mappings that the program made
+  kStacks,      // stacks of threads
   kFiles,       // code, variables, mapped files
   kShared,      // files in tmpfs, shared mappings
-  kPageTables,  // the kernel's, for all of this
+  kPageTables,  // the kernel's page tables for all of this
 };
 inline constexpr std::size_t kMemoryParts = 11;
 [[nodiscard]] std::string_view name_of(MemoryPart part) noexcept;  // "free-pages"
-// What malloc holds beside live data.
+// Says whether malloc holds it beside live data.
 [[nodiscard]] bool is_of_malloc(MemoryPart part) noexcept;
 
 struct MemoryParts {
   std::array<double, kMemoryParts> bytes{};
-  double free_bytes = 0;       // of malloc's, that no experiment has divided yet; 0 once it is divided
-  double untouched_bytes = 0;  // of live blocks with mappings of their own: never used, so not resident, and in no sum
+  double free_bytes = 0;       // bytes free in malloc that no experiment has divided yet; 0 once they are divided
+  double untouched_bytes = 0;  // bytes of live blocks with a mapping each that were never used: not resident, in no sum
 
   [[nodiscard]] double operator[](MemoryPart part) const { return bytes[static_cast<std::size_t>(part)]; }
   [[nodiscard]] double& operator[](MemoryPart part) { return bytes[static_cast<std::size_t>(part)]; }
   [[nodiscard]] double sum() const;
-  // All of malloc's but live data.
+  // Adds up all that malloc holds beside live data.
   [[nodiscard]] double overhead() const;
   void add(const MemoryParts& other, double times = 1);
 };
 
-// Of one process. `is_glibc`: its malloc is glibc's. `live`: at the same moment; null: nothing of it was recorded.
+// Divides the pages of one process. `is_glibc`: its malloc is glibc's. `live`: at the same moment; null: not recorded.
 [[nodiscard]] MemoryParts parts_of(const ProcessMemory& process, const LiveData* live, const SeenBlocks* seen,
                                    bool is_glibc);
-// Of all processes.
+// Adds up the processes.
 [[nodiscard]] MemoryParts parts_of(const MemorySnapshot& snapshot, std::span<const LiveData> live,
                                    std::span<const SeenBlocks> seen, bool is_glibc);
 
-// How much less the program held in each of three trials.
+// The bytes that the program held less in each of three trials.
 struct FreeSaved {
   double by_one_arena = 0;
   double without_caches = 0;

@@ -100,7 +100,7 @@ void mark_files_in_tmpfs(std::vector<ResidentMapping>& mappings, TmpfsDevices& d
       const std::string mounts = mountinfo();
       if (mounts.empty()) continue;  // the process has ended
       add_mounts(mounts, devices);
-      devices.known.insert(mapping.device);  // the kernel has file systems that nobody mounts
+      devices.known.insert(mapping.device);  // the kernel has file systems that are not mounted
     }
     mapping.is_in_tmpfs = devices.tmpfs.contains(mapping.device);
   }

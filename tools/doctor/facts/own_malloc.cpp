@@ -36,7 +36,7 @@ struct Sign {
   std::string_view name;
   Names symbols;                               // any of which tells it; "…*": a prefix, "*…": a suffix
   std::string_view trace;                      // in a file without a symbol table; empty: none
-  Names functions;                             // of its own names, that allocate
+  Names functions;                             // those of its functions that allocate
   bool replaces_malloc;                        // where the file defines malloc, it is this one
   std::string_view variable = {}, value = {};  // that leave all to malloc
 };

@@ -13,7 +13,7 @@
 
 namespace freehold::doctor {
 
-// A function in a file, for a probe.
+// A function's place in a file, for a uprobe.
 struct FunctionPlace {
   std::string file;
   std::uint64_t offset = 0;
@@ -23,17 +23,17 @@ struct FunctionPlace {
 
 struct OwnMalloc {
   std::string name;                   // "jemalloc", "CPython's allocator"
-  std::string file;                   // that has it
-  bool is_reached = false;            // it is the file's malloc, and a library that is preloaded comes before it
-  std::set<FunctionPlace> functions;  // whose calls are its allocations; empty: not known, or it allocates without a call
+  std::string file;                   // file that has it
+  bool is_reached = false;            // whether it is the file's malloc, which a preloaded library comes before
+  std::set<FunctionPlace> functions;  // those whose calls are its allocations; empty: not known, or it has no calls
   std::optional<std::pair<std::string, std::string>> use_malloc;  // variable and value by which it leaves all to malloc
 };
 
-// `files`: that the program has mapped as code.
+// Finds them. `files`: those that the program has mapped as code.
 [[nodiscard]] std::vector<OwnMalloc> own_mallocs(const std::set<std::string>& files);
-// The allocating functions of the C library among them: what arrives there could arrive at a preloaded malloc.
+// Finds the allocating functions of the C library in the files: what arrives there could arrive at a preloaded malloc.
 [[nodiscard]] std::set<FunctionPlace> malloc_functions(const std::set<std::string>& files);
-// Whether the file is a Go program, which asks the kernel itself: static ones ignore what is preloaded.
+// Says whether the file is a Go program, which asks the kernel itself: static ones ignore what is preloaded.
 [[nodiscard]] bool is_go_program(const std::string& file);
 // Every variable and value of OwnMalloc::use_malloc that there can be, as "NAME=VALUE".
 [[nodiscard]] std::vector<std::string> known_switches();

@@ -63,7 +63,7 @@ bool is_number(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// Takes ":12" off the end. 0: there is none.
+// Takes ":12" off the end. 0: it has no such end.
 unsigned take_number(std::string_view& text) {
   const std::size_t colon = text.rfind(':');
   if (colon == std::string_view::npos || !is_number(text.substr(colon + 1))) return 0;

@@ -21,20 +21,20 @@ namespace freehold::doctor {
 
 class PerfMap {
  public:
-  static constexpr std::size_t kMostBytes = std::size_t{128} << 20;  // of a file, from its beginning
-  static constexpr std::size_t kMostNameBytes = 1024;                // what a name has beyond is cut off
+  static constexpr std::size_t kMostBytes = std::size_t{128} << 20;  // bytes of a file that are read, from its beginning
+  static constexpr std::size_t kMostNameBytes = 1024;                // bytes of a name that are kept
 
   PerfMap() = default;
-  // What the process `pid` left; nothing if there is none, or none to be believed. In another container its folder and its
-  // number there count, as long as it runs.
+  // Reads what the process `pid` left; empty without a file, or with one not to be believed. In another container its folder
+  // and its number there count, as long as it runs.
   [[nodiscard]] static PerfMap of_process(std::uint64_t pid);
-  // A file of a process of `user`.
+  // Reads a file of a process of `user`.
   [[nodiscard]] static PerfMap of_file(const std::filesystem::path& file, std::uint64_t user);
 
   // Adds a piece of code. False if the line is not part of a map.
   bool add(std::string_view line);
 
-  // None: the address is in no piece of code.
+  // Returns none if the address is in no piece of code.
   [[nodiscard]] std::optional<Frame> frame(std::uint64_t address) const;
   [[nodiscard]] std::size_t size() const { return code_.size(); }
 
@@ -43,7 +43,7 @@ class PerfMap {
     std::uint64_t end;
     std::string name;
   };
-  std::map<std::uint64_t, Piece> code_;  // by their beginnings; they do not overlap
+  std::map<std::uint64_t, Piece> code_;  // keyed by their beginnings; pieces do not overlap
 };
 
 // The function that such a name tells: with its file and line where the name has them, and marked as the program's own

@@ -14,10 +14,10 @@
 namespace freehold::doctor {
 
 enum class Measure : std::uint8_t {
-  kAllocations,  // calls
-  kBytes,        // that they asked for
-  kTime,         // in malloc and free: nanoseconds, asleep ones included
-  kFrees,        // calls
+  kAllocations,  // calls of malloc and its kin
+  kBytes,        // bytes that these calls asked for
+  kTime,         // nanoseconds in malloc and free, sleep included
+  kFrees,        // calls of free
   kRemoteFrees,  // frees of blocks that another thread allocated; the stack is that of the free
   kLockWaits,    // nanoseconds in locks of the program's own
   kIdleness,     // nanoseconds in condition variables and semaphores
@@ -27,14 +27,14 @@ inline constexpr std::size_t kMeasures = 7;
 [[nodiscard]] std::string_view unit_of(Measure measure) noexcept;  // "count", "bytes", "nanoseconds"
 
 struct ProfileRow {
-  std::vector<std::uint32_t> frames;       // into Profile::frames, innermost first
-  std::array<double, kMeasures> values{};  // by Measure
+  std::vector<std::uint32_t> frames;       // indices into Profile::frames, innermost first
+  std::array<double, kMeasures> values{};  // indexed by Measure
 };
 
 struct Profile {
-  std::vector<Frame> frames;  // each once
+  std::vector<Frame> frames;  // every frame once
   std::vector<ProfileRow> rows;
-  double seconds = 0;  // of the longest process
+  double seconds = 0;  // duration of the longest process
 
   [[nodiscard]] double sum(Measure measure) const;
 };

@@ -265,7 +265,7 @@ class Reader {
     for (const RawRecord& record : records_) {
       const Sample& sample = record.sample;
       if (record.kind == RecordKind::kAllocate) {
-        // Another block at this place has ended, though nobody saw it.
+        // Another block at this place has ended, though that was not seen.
         const auto [place, is_new] = living.try_emplace(sample.block, result_.blocks.size());
         if (!is_new) result_.blocks[place->second].is_end_watched = false;
         place->second = result_.blocks.size();

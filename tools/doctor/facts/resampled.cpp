@@ -155,7 +155,7 @@ class DrawnRounds {
 
 }  // namespace
 
-// Of the wall time: in the share p1 one thread was ready to run, in pw all were, and they had a CPU in the shares q1 and qw
+// Shares of the wall time: in p1 one thread was ready to run, in pw all were, and they had a CPU in the shares q1 and qw
 // of that. Known are the CPU time, p1 q1 + w pw qw, and the demand for it, p1 + w pw. Without others the program takes idle
 // + p1 q1 + pw qw.
 double cost_without_others(const Trial& trial, unsigned width, std::optional<double> how) noexcept {

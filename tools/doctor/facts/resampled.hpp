@@ -21,12 +21,12 @@
 
 namespace freehold::doctor {
 
-// What others took of the CPUs that the trial could use, 0 to 1.
+// Returns the share that others took of the CPUs that the trial could use, 0 to 1.
 [[nodiscard]] double taken_share(const Trial& trial, const Setting& setting) noexcept;
 // A trial from whose CPUs others took more than this says more about these others.
 inline constexpr double kDisturbed = 0.05;
-// What the trial would have cost on `width` CPUs if others had taken nothing. `how`: 0: it was most delayed while one thread
-// was ready, and idle as long as it can have been; 1: while all were; none: alike.
+// Returns what the trial would have cost on `width` CPUs if others had taken nothing. `how`: 0: it was most delayed while
+// one thread was ready, and idle as long as it can have been; 1: while all were; none: alike.
 [[nodiscard]] double cost_without_others(const Trial& trial, unsigned width, std::optional<double> how) noexcept;
 // Without the trials that others disturbed, where there are enough others: in each cell, and with each delay.
 [[nodiscard]] Experiment without_disturbed(Experiment experiment);
@@ -42,7 +42,7 @@ class Resampled {
    public:
     // Pre: the cell is one of the experiment's and has trials.
     [[nodiscard]] double operator()(const Cell& cell) const { return of_.medians_[of_.index_of(cell)][draw_]; }
-    // CPU seconds of the same trials: what slows a trial down makes it need more of them, too, and idle as much.
+    // Returns the CPU seconds of the same trials: what slows a trial down makes it need more of them, too, and idle as much.
     [[nodiscard]] double cpu_seconds(const Cell& cell) const { return of_.cpu_medians_[of_.index_of(cell)][draw_]; }
 
    private:
@@ -65,7 +65,7 @@ class Resampled {
     return {std::min(drawn[kDraws / 20], value), value, std::max(drawn[kDraws - kDraws / 20 - 1], value)};
   }
 
-  // The share of draws in which `holds(costs)`.
+  // Returns the share of draws in which `holds(costs)`.
   template <class Condition>
   [[nodiscard]] double confidence(const Condition& holds) const {
     std::size_t held = 0;
@@ -73,7 +73,7 @@ class Resampled {
     return static_cast<double>(held) / kDraws;
   }
 
-  // What trials of one cell usually differ by, relative to their median.
+  // Returns what trials of one cell usually differ by, relative to their median.
   [[nodiscard]] double usual_spread() const noexcept { return usual_spread_; }
 
  private:
@@ -83,7 +83,7 @@ class Resampled {
 
   const Experiment& experiment_;
   double usual_spread_ = 0;
-  std::vector<std::vector<double>> medians_;      // of each cell: as measured, then of each draw
+  std::vector<std::vector<double>> medians_;      // for each cell the median as measured, then that of each draw
   std::vector<std::vector<double>> cpu_medians_;  // the same of CPU seconds
 };
 

@@ -13,7 +13,7 @@ struct Scalability {
   double contention = 0;  // sigma
   double coherency = 0;   // kappa; 0 where there are fewer than three settings to tell the two apart
   bool has_coherency = false;
-  double worst_error = 0;  // of the fit, relative to what was measured
+  double worst_error = 0;  // greatest error of the fit, relative to what was measured
 };
 
 // A program on `cpus` CPUs was so many times as fast as on one.

@@ -56,7 +56,7 @@ std::string name_of(Dwarf_Die* function) {
   return name == nullptr ? "" : name;
 }
 
-// Where an inlined function was called from.
+// The place from which an inlined function was called.
 void set_call_site(Dwarf_Die* compilation_unit, Dwarf_Die* inlined, Frame& caller) {
   Dwarf_Attribute attribute;
   Dwarf_Word file = 0, line = 0;
@@ -94,7 +94,7 @@ std::uint64_t process_of(const std::filesystem::path& maps) {  // "PID-N.maps", 
 
 }  // namespace
 
-// Where a memory map has files: programs and libraries. Memory that is shared has a name as well, but no file of code.
+// The parts of a memory map that have files: programs and libraries. Shared memory has a name as well, but no file of code.
 class FileMappings {
  public:
   explicit FileMappings(const std::filesystem::path& maps) {

@@ -18,13 +18,13 @@ namespace freehold::doctor {
 [[nodiscard]] std::string demangled(const char* name);
 
 struct Frame {
-  std::string function;  // demangled; empty: unknown
-  std::string file;      // of the source; empty: unknown
+  std::string function;  // its name, demangled; empty: unknown
+  std::string file;      // source file; empty: unknown
   unsigned line = 0;
-  std::string module;  // the program's or library's file
+  std::string module;  // file of the program or library
   bool inlined = false;
   bool is_runtime_code =
-      false;  // a function of the program's own, in code that its interpreter or compiler made at run time
+      false;  // whether it is the program's own, in code that its interpreter or compiler made at run time
 
   // "parse(std::string const&) at parse.cpp:210", "malloc in libc.so.6", "0x1234 in prog"
   [[nodiscard]] std::string text() const;
@@ -32,14 +32,14 @@ struct Frame {
 
 class Symbols {
  public:
-  // Of the recording's .maps file, or of a process: /proc/PID/maps. One that cannot be read gives addresses without names.
+  // Reads the recording's .maps file, or /proc/PID/maps. A map that cannot be read gives addresses without names.
   explicit Symbols(const std::filesystem::path& maps);
   Symbols(const Symbols&) = delete;
   Symbols& operator=(const Symbols&) = delete;
   ~Symbols();
 
-  // The frames of a call whose return address is `address`: the innermost inlined function first, the one that is really
-  // called last. Never empty.
+  // Returns the frames of a call whose return address is `address`: the innermost inlined function first, the one that is
+  // really called last. Never empty.
   [[nodiscard]] const std::vector<Frame>& frames(std::uint64_t address);
 
  private:

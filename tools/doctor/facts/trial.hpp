@@ -13,25 +13,25 @@ struct Trial {
   double user_s = 0;
   double system_s = 0;
   std::uint64_t peak_rss_bytes = 0;
-  std::uint64_t page_faults = 0;           // served without reading a disk
-  std::uint64_t voluntary_switches = 0;    // times that it waited for something
-  std::uint64_t involuntary_switches = 0;  // times that its CPU was given to somebody else
+  std::uint64_t page_faults = 0;           // page faults that no disk was read for
+  std::uint64_t voluntary_switches = 0;    // number of times that it waited for something
+  std::uint64_t involuntary_switches = 0;  // number of times that its CPU was given to somebody else
   double stolen_s = 0;                     // CPU time that others took while it ran: the host of the virtual machine, and
                                            // other processes on its CPUs
-  double taken_s = 0;                      // of that, what the program would have used: its threads were ready to run
-  std::optional<double> ready_share;       // of the looks at it: a thread was ready to run, or ran; none: too few looks
-  std::optional<double> run_delay_s;   // that its threads were ready to run and had no CPU, whoever had it; none: most of
-                                       // their time was not seen
-  std::optional<unsigned> own_cpus;    // that its threads allowed themselves; none: not seen
+  double taken_s = 0;                  // part of stolen_s that the program would have used: its threads were ready to run
+  std::optional<double> ready_share;   // share of the looks at it in which a thread was ready or ran; none: too few looks
+  std::optional<double> run_delay_s;   // seconds that its threads were ready to run and had no CPU, whoever had it; none:
+                                       // most of their time was not seen
+  std::optional<unsigned> own_cpus;    // number of CPUs that its threads allowed themselves; none: not seen
   double throttled_s = 0;              // time that its control group's quota kept it from running
-  std::optional<double> instructions;  // of the program, the kernel's left out; none: no counter for that is there or
-                                       // permitted
-  std::optional<double> throughput;    // what its load reported, in units a second; the higher the better
-  int wait_status = 0;                 // as of waitpid
-  std::optional<unsigned> round;       // of the examination, 0: its first run; none: not known
+  std::optional<double> instructions;  // instructions of the program, the kernel's left out; none: no counter is there
+                                       // or permitted
+  std::optional<double> throughput;    // units a second that its load reported; the higher the better
+  int wait_status = 0;                 // status as waitpid gives it
+  std::optional<unsigned> round;       // round of the examination; 0: its first run; none: not known
 
   [[nodiscard]] double cpu_s() const noexcept { return user_s + system_s; }
-  // What scaling is judged by: seconds for the work, or for a unit of it.
+  // Returns the seconds for the work, or for a unit of it, by which scaling is judged.
   [[nodiscard]] double cost() const noexcept { return throughput && *throughput > 0 ? 1 / *throughput : wall_s; }
 };
 

@@ -62,7 +62,7 @@ WorkGrowth work_growth_of(const Experiment& experiment, const Attribution* recor
   // Threads that spin execute more for the same work: more of them says nothing.
   if (const auto growth = instruction_growth_of(experiment); growth && *growth <= kSameInstructions) return {};
   if (experiment.code.work_known) return {.grows = experiment.code.work_grows};
-  // Of all allocators the one that wastes the least CPU time.
+  // Takes, of all allocators, the one that wastes the least CPU time.
   double least = INFINITY;
   for (std::size_t variant = 0; variant < experiment.variants.size(); ++variant) {
     const Cell* const all = measured(experiment, variant, sweep.back());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Whether the work of a program grows with its threads: each thread brings work of its own, so that time that stays the same
+// Says whether a program's work grows with its threads: each thread brings more work, so that time that stays the same
 // is scaling. If threads share the work, time that stays the same is a loss.
 //
 // Allocations tell it: a thread that does as much as another one allocates as much. A program with few allocations is judged
@@ -16,7 +16,7 @@ namespace freehold::doctor {
 
 struct Attribution;
 
-// How many times as many instructions the program as it is executes in the sweep's last setting as in its first. None: the
+// Returns how many times as many instructions the program executes in the sweep's last setting as in its first. None: the
 // machine does not count them, or fewer were counted with more threads, which tells of the count rather than of the work.
 [[nodiscard]] std::optional<double> instruction_growth_of(const Experiment& experiment);
 
@@ -25,10 +25,10 @@ struct Attribution;
 
 struct WorkGrowth {
   bool grows = false;
-  bool is_guessed = false;  // from CPU time alone
+  bool is_guessed = false;  // whether it rests on CPU time alone
 };
 
-// `recorded`, `recorded_alone`: the program as it is in the sweep's last setting and in its first; null: not recorded.
+// Judges it. `recorded`, `recorded_alone`: the program as it is in the sweep's last and first setting; null: not recorded.
 [[nodiscard]] WorkGrowth work_growth_of(const Experiment& experiment, const Attribution* recorded,
                                         const Attribution* recorded_alone);
 
