@@ -28,7 +28,7 @@ void be_user() {
   if (::geteuid() == 0 && (::setgid(kUser) != 0 || ::setuid(kUser) != 0)) ::_exit(98);
 }
 
-// What a user can reach: the build may lie in a folder of root's.
+// A folder that a user can reach: the build may lie in a folder of root's.
 class OpenFolder {
  public:
   OpenFolder() { fs::permissions(fs::path(folder_ / "x").parent_path(), fs::perms::all); }

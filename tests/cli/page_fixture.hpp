@@ -18,7 +18,7 @@ inline std::size_t count(const std::string& text, const std::string& part) {
   return found;
 }
 
-// What a script of the test's own found out about the page stands in the attribute data-told of its root.
+// Returns what the test's script found out about the page: it stands in the attribute data-told of the root.
 inline std::string told_by(const Seen& seen) {
   const std::string mark = "data-told=\"";
   const std::size_t at = seen.dom.find(mark);

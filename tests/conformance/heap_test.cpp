@@ -336,7 +336,7 @@ TYPED_TEST(Heaps, LimitOfLargeBlocks_ExactToTheByte) {
   }
 }
 
-// What on_limit does in these tests.
+// on_limit does this in these tests.
 template <class H>
 struct Relief {
   H* heap = nullptr;

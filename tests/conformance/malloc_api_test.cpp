@@ -80,7 +80,7 @@ TEST(Free, EverySize_LeavesErrnoAlone) {
   }
 }
 
-// What libc allocates inside itself and gives to the caller comes from the malloc under test too.
+// Memory that libc allocates inside itself and gives to the caller comes from the malloc under test too.
 TEST(Free, BlocksFromInsideLibc_AreOurs) {
   char* text = nullptr;
   ASSERT_GT(::asprintf(&text, "%0500d", 1), 0);

@@ -143,7 +143,7 @@ TYPED_TEST(Pools, ThreadsEndWithWhatTheyKept_EverythingComesBack) {
   release_all(pool, slots);
 }
 
-// What another living thread released last is found, however it keeps it.
+// A slot that another living thread released last is found, however it keeps it.
 TYPED_TEST(Pools, AnotherThreadStillLives_TheLastSlotIsFound) {
   if constexpr (!TypeParam::kFindsLast || !pool::is_bounded<TypeParam>()) GTEST_SKIP() << "does not promise it";
   const PoolShape shape{.slots = 200, .slot_bytes = 16};
@@ -198,7 +198,7 @@ TYPED_TEST(Pools, ManySlots_NoMoreBookkeepingThanPromised) {
   FREEHOLD_SKIP_IF_EMULATED("/proc/self/statm is the emulator's");
   if constexpr (requires { TypeParam::kBookkeepingBytes; }) {
     constexpr std::size_t kSlots = std::size_t{1} << 21, kBytes = 16;
-    // What a pool needs apart from its slots: lines for threads, an area for each CPU, pages begun.
+    // A pool needs this apart from its slots: lines for threads, an area for each CPU, pages begun.
     constexpr std::size_t kConstant = 128 * 1024;
     const std::size_t areas = std::size_t{os::possible_cpus()} * 64 * 1024;
     const std::size_t before = own_memory().mapped;

@@ -84,7 +84,7 @@ std::map<CodeKind, int> kinds_of(const std::string& program, std::string_view pr
   return kinds;
 }
 
-// What an allocator in the program's own file does behind malloc belongs to it, above all the waiting.
+// Code of an allocator in the program's own file belongs to malloc, above all the waiting.
 TEST(AllocatorCode, LinkedIn_ItsLocksAreItsOwn) {
   const struct {
     const char* program;

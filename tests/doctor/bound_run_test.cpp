@@ -47,7 +47,7 @@ bool may_be_withdrawn(const json& report) {
 
 class BoundOfARun : public testing::TestWithParam<int> {};
 
-// What is known is measured before and after; where the two disagree, the machine was disturbed between, and nothing is
+// The known figure is measured before and after; where the two disagree, the machine was disturbed between, and nothing is
 // known. The upper limit of a range is exceeded once in twenty times, so that the bound is wrong only if what is known lies
 // above it twice. One that is missing, or so wide that it says nothing, is asked for again. Where the time of a call was
 // measured too short, as happens on some hosts, Freehold beats the bound, and then none is told, rightly.

@@ -9,7 +9,7 @@
 namespace freehold::doctor {
 namespace {
 
-// What more trials would not change ends them; what they might change does not.
+// Trials end when more of them would not change the verdict, and go on while they might.
 TEST(Clarity, LimitsAreFarFromTheThresholds_Clear) {
   Attribution recorded;
   recorded.lock_wait_share = 0.5;

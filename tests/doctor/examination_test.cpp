@@ -447,7 +447,7 @@ TEST(OfLittleTime, OpenVerdict_WhatRanLeastIsRunFirst) {
   EXPECT_EQ(schedule.targets()[all], 5U);
 }
 
-// What there is no time for keeps no verdict waiting.
+// A step for which there is no time keeps no verdict waiting.
 TEST(OfLittleTime, NoTimeForWhatDecides_IsNotWaitedFor) {
   const auto tasks = tasks_of(by_affinity({1, 4}), kVariants, 4, true, false);
   const double long_ago = now_s() - 100;

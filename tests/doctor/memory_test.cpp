@@ -129,7 +129,7 @@ TEST(PartsOf, FilesAndSharedMemory_AreNotMallocs_AndTheDoctorsAreNobodys) {
   EXPECT_DOUBLE_EQ(parts.sum(), 520);
 }
 
-// Whatever is recorded, however wrong: the parts add up to what was there, and none is negative.
+// The recording may be wrong in any way: the parts add up to what was there, and none is negative.
 TEST(PartsOf, AnyInput_AddsUpAndIsNeverNegative) {
   std::mt19937_64 random(18);
   const auto draw = [&random](std::uint64_t most) { return random() % (most + 1); };

@@ -215,7 +215,7 @@ TEST_F(VerdictOfMemory, MeasuresThatDisagree_AreUndecided) {
   EXPECT_EQ(doubt(), MemoryDoubt::kNothingRecorded);
 }
 
-// What threads of chance leave free differs from run to run; what is live does not.
+// Free memory differs from run to run with the threads' timing; live memory does not.
 TEST_F(VerdictOfMemory, RecordedRunWithOtherFreeMemory_IsSettledByTheOtherRuns) {
   live(5);
   hold_free(10);

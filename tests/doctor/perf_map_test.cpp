@@ -95,7 +95,7 @@ TEST_F(PerfMapFile, LineLongerThanAnyBuffer_IsLeftOutAndTheNextIsRead) {
   EXPECT_EQ(name_at(map, 0x2000), "next");
 }
 
-// What cannot be opened without waiting, or leads elsewhere, or is somebody else's.
+// A file is not believed if it cannot be opened without waiting, leads elsewhere, or is another user's.
 TEST_F(PerfMapFile, NoRegularFileOfThisUser_IsNotBelieved) {
   EXPECT_EQ(read(folder_ / "none").size(), 0U);
   EXPECT_EQ(read(folder_).size(), 0U);

@@ -220,7 +220,7 @@ TEST_F(Probe, OthersHaveTheCpus_RecordingTakesNoMore) {
   EXPECT_GT(found.cpu_s, 0);
 }
 
-// What is live is told from samples. With one at each doubling of the gap, the last one stood for half of the burst.
+// Samples tell what is live. With one at each doubling of the gap, the last one stood for half of the burst.
 TEST_F(Probe, BurstAtTheBeginning_NoSampleStandsForMuchOfIt) {
   const Recording recording = recorded("burst");
   double all = 0, heaviest = 0, kept = 0;
@@ -321,7 +321,7 @@ TEST_F(Probe, ForkAndExec_ARecordingForEachProcess) {
   }
   EXPECT_EQ(children, 2U) << "the one that worked on, and the one before it became another program";
   EXPECT_EQ(busy, 2U);
-  // What the child did stands in its own recording alone.
+  // The child's calls stand in its own recording alone.
   for (const Recording& recording : found) {
     const bool is_parent = std::ranges::any_of(found, [&](const Recording& other) { return other.parent == recording.pid; });
     if (!is_parent) continue;
@@ -462,7 +462,7 @@ void write_page_events(const fs::path& file, const std::vector<doctor::PageEvent
   std::ofstream(file, std::ios::binary) << bytes;
 }
 
-// What happened to a page while it was not watched is not known: who lay on its lines before may be gone.
+// Nothing is known of a page while it was not watched: the blocks on its lines may be gone since.
 TEST_F(Probe, NeighboursOfDifferentEpochs_ShareNoLine) {
   const auto shared = [&](std::uint64_t second_epoch) {
     write_page_events(folder_ / "pages", {{.ticks = 100, .block = 0x1000, .size = 16, .epoch = 1},

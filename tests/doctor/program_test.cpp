@@ -226,7 +226,7 @@ class Neighbour {
 
 constexpr const char* kBusyShell = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done";
 
-// What others took is what the program would have used: a CPU that it left idle was not taken from it.
+// Others took CPUs that the program would have used: a CPU that it left idle was not taken from it.
 TEST(Program, BusyNeighbour_TakesOnlyWhatWasWanted) {
   const unsigned cpu = cpus_in_order().front();
   const Neighbour neighbour(cpu);

@@ -93,7 +93,7 @@ void* realloc(void* memory, std::size_t bytes) {
   return more;
 }
 
-// What aligned requests there are here come from the dynamic linker, for threads: it aligns within a larger block itself.
+// The few aligned requests here come from the dynamic linker, for threads: it aligns within a larger block itself.
 int posix_memalign(void**, std::size_t, std::size_t) { return ENOMEM; }
 void* aligned_alloc(std::size_t, std::size_t) { return nullptr; }
 }

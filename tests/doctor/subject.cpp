@@ -261,7 +261,7 @@ bool is_refused(void* block) {
   return block == nullptr;
 }
 
-// What cannot be had is refused, and what was there stays.
+// Impossible requests are refused, and the blocks stay.
 void impossible() {
   volatile std::size_t most = SIZE_MAX;
   void* (*volatile reallocate)(void*, std::size_t) = std::realloc;  // GCC would hold the block to be gone

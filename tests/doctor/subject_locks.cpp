@@ -84,7 +84,7 @@ void other_locks() {
   worker.join();
 }
 
-// What a preloaded library must not change about locks.
+// A preloaded library must not change this about locks.
 void lock_results() {
   pthread_mutexattr_t attributes;
   pthread_mutexattr_init(&attributes);

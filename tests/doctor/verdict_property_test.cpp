@@ -190,7 +190,7 @@ double median_of(const Experiment& experiment, std::size_t variant, const Settin
   return median(values);
 }
 
-// What is true of a verdict by the words that it is said in, whatever the experiment.
+// Checks what is true of a verdict by the words that it is said in, whatever the experiment.
 void expect_no_contradiction(const Experiment& experiment, const Verdict& verdict) {
   double sum = 0;
   for (const Part& part : verdict.parts) {
@@ -308,7 +308,7 @@ TEST(VerdictProperty, BusyNeighbours_FewerDecidedAndNoneWrong) {
   }
 }
 
-// What ends the trials after two or three of each is right.
+// A verdict that ends the trials after two or three of each is right.
 TEST(VerdictProperty, ClearAfterFewTrials_Right) {
   unsigned clear = 0;
   for (const double spread : {0.02, 0.06})

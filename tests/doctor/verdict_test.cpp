@@ -111,7 +111,7 @@ TEST(Verdict, FaultsGoWithAnotherAllocator_PageFaults) {
   EXPECT_EQ(found(verdict), "page-faults");
 }
 
-// What copies wait for CPUs that others use is not what they wait for memory.
+// Time that copies wait for the CPUs of others is no wait for memory.
 TEST(Verdict, CopiesHadNoCpu_NotMemoryBandwidth) {
   Made made;
   made.takes(0, 1, 0.75).treated(1, 0.75).copies(3);

@@ -29,7 +29,7 @@ constexpr unsigned kThreads = 3;
 constexpr int kSteps = 4000, kStepsForEachMisuse = 50, kStepsWithoutMisuse = 40'000;
 constexpr unsigned kChildSeconds = 30;
 
-// What a child of fork writes to standard error, and how it ended.
+// The standard error of a child of fork, and how it ended.
 struct Ended {
   std::string text;
   int status = 0;

@@ -198,7 +198,7 @@ std::vector<Kind> kinds(const fs::path& folder) {
           {"ELF file", content_of(FREEHOLD_SMALL_LIBRARY), read_elf}};
 }
 
-// What was found, by hand and by rounds: each took minutes or more.
+// These cases were found by hand and by rounds: each took minutes or more.
 std::string blocks_to_the_end_of_memory() {
   using namespace doctor;
   std::string bytes;

@@ -48,7 +48,7 @@ struct Published {
   [[nodiscard]] std::uint64_t* data() const { return reinterpret_cast<std::uint64_t*>(address); }
 };
 
-// What readers look at, by following it as they do.
+// Readers look at these, by following them as they do.
 class Finder {
  public:
   std::vector<Published> find() {

@@ -77,7 +77,7 @@ void with_a_handler_that_throws() {
   std::set_new_handler(nullptr);
 }
 
-// What the handler is for: it makes room, and the second attempt succeeds.
+// The handler makes room, and the second attempt succeeds.
 void with_a_handler_that_helps() {
   rlimit limit{};
   CHECK(getrlimit(RLIMIT_DATA, &limit) == 0);

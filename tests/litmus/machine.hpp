@@ -43,7 +43,7 @@ struct Shown {
   sim::Result result;
 };
 
-// What the machine shows of the program; by default all of it: no bound is reached.
+// Returns what the machine shows of the program; by default all of it: no bound is reached.
 inline Shown shown_by_machine(const Program& program,
                               const sim::Options& options = {
                                   .name = "litmus", .preemptions = 64, .stale = 64, .print = false}) {

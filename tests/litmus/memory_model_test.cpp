@@ -14,7 +14,7 @@ using A = SimAtomics;
 using Flag = A::atomic<std::uint32_t>;
 constexpr Order kRelaxed = Order::relaxed, kAcquire = Order::acquire, kRelease = Order::release, kSc = Order::seq_cst;
 
-// What the threads of one execution read, as digits.
+// The threads of one execution read this, as digits.
 using Registers = std::array<unsigned, 4>;
 using Outcomes = std::set<std::string>;
 

@@ -113,7 +113,7 @@ TEST(LitmusProgram, Outcome_FailureForNoReason_Marked) {
 
 // ---- the machine
 
-// What the machine shows of program after program: how many outcomes, and a digest of all (FNV-1a).
+// Shows what the machine makes of program after program: how many outcomes, and a digest of all (FNV-1a).
 class Digest {
  public:
   void add(const Program& program) {

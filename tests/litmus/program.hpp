@@ -51,7 +51,7 @@ struct Program {
   [[nodiscard]] unsigned instructions() const noexcept;
 };
 
-// What an execution has read and left. Instructions are numbered through, thread after thread.
+// An execution's reads and the memory that it leaves. Instructions are numbered through, thread after thread.
 struct Observed {
   std::array<std::uint8_t, kMaxInstructions> read{};
   std::array<bool, kMaxInstructions> swapped{};

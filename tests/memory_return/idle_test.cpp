@@ -58,8 +58,8 @@ TEST(Idle, FreedInAnyOrder_LittleIsLeftAtOnce) {
   EXPECT_LE(figure_of(run_and_print({"idle_freed_in_any_order"}), "resident_mib"), 50);
 }
 
-// What a program regretted to have given back stays, up to 64 MiB where no thread purges in time (docs/guarantees.md); with
-// the purger thread that goes back, too.
+// Memory that a program regretted to have given back stays, up to 64 MiB where no thread purges in time
+// (docs/guarantees.md); with the purger thread that goes back, too.
 TEST(Idle, AfterASawtooth_NoMoreThanTheRegretStays) {
   const Outcome outcome = run_and_print({"idle_after_a_sawtooth"});
   EXPECT_LE(figure_of(outcome, "resident_mib"), 12 + figure_of(outcome, "live_mib") + 64);
@@ -73,9 +73,9 @@ TEST(Idle, AfterASawtoothWithThePurgerThread_GivesItBack) {
   EXPECT_LE(figure_of(outcome, "threads"), 2);
 }
 
-// What goes back must not cost what it costs page by page: 50 MiB are 12,000 small pages. 656 faults were seen with one
-// thread. With four there were 580 where one CPU ran them all, and on a machine with nothing else to do 1,070 to 2,000: each
-// CPU has small pages in its first 2 MiB, which may go back in part once. glibc and mimalloc 2.0 take 11,800 to 20,000.
+// Giving back must not cost what it costs page by page: 50 MiB are 12,000 small pages. 656 faults were seen with one thread.
+// With four there were 580 where one CPU ran them all, and on a machine with nothing else to do 1,070 to 2,000: each CPU has
+// small pages in its first 2 MiB, which may go back in part once. glibc and mimalloc 2.0 take 11,800 to 20,000.
 class Lists : public ::testing::TestWithParam<const char*> {};
 TEST_P(Lists, BuiltAndDroppedSixTimes_FewPageFaults) {
   std::string mode;
@@ -101,7 +101,7 @@ TEST_P(ByCall, FreeholdIdle_GivesItBackNow) {
 INSTANTIATE_TEST_SUITE_P(Idle, ByCall, ::testing::Values("1", "4"),
                          [](const auto& instance) { return std::string("Threads") + instance.param; });
 
-// What lives lies dense after one pass, however it lay before: 1.3 times, metadata included. Nothing is left to move then.
+// Live blocks lie dense after one pass, however they lay before: 1.3 times, metadata included. Nothing is left to move then.
 TEST(Moving, ByTheHint_OnePassPacksAFragmentedHeap) {
   const Outcome outcome = run_and_print({"idle_after_moving"});
   ASSERT_FALSE(outcome.figures().contains("absent"));

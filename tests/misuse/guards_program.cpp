@@ -63,7 +63,7 @@ void use_a_signal_stack(char* memory, std::size_t bytes) {
   if (::sigaltstack(&stack, nullptr) != 0) std::abort();
 }
 
-// What the system writes to a signal stack before the handler begins: the registers, as many as the processor has.
+// The system writes this to a signal stack before the handler begins: the registers, as many as the processor has.
 char* g_stack_end;
 std::size_t g_frame_bytes;
 std::size_t bytes_of_a_signals_frame() {

@@ -164,7 +164,7 @@ void the_right_sizes() {
     sized(CApi::allocate_zeroed(n), n);
     sized(CApi::reallocate(block_of(10), n + 1), n + 1);
     aligned(opaque(&::aligned_alloc)(64, n), 64, n);
-    // What realloc returns is no aligned block any more, also where it stays.
+    // A block that realloc returns is no aligned block any more, also where it stays.
     sized(CApi::reallocate(opaque(&::aligned_alloc)(64, n), n + 1), n + 1);
     sized(CApi::reallocate(opaque(&::aligned_alloc)(64, n + 1), n + 1), n + 1);
   }

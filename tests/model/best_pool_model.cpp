@@ -29,7 +29,7 @@ void use(void* slot) {
 template <class A>
 using Pool = BestPool<A, sync::IgnoreContention, pool::BestPoolOrders{}>;
 
-// What is free at the end, found by one thread alone.
+// Counts what is free at the end, found by one thread alone.
 template <class P>
 void expect_free(P& pool, unsigned slots) {
   SIM_CHECK(pool.check_invariants());
@@ -106,7 +106,7 @@ void dry(Execution& run) {
   run.check([&] { expect_free(pool, 3); });
 }
 
-// Who joined last stops the arrays; another thread looks at them without having heard of it otherwise.
+// The thread that joined last stops the arrays; another thread looks at them without having heard of it otherwise.
 void heard_by_looking(Execution& run) {
   Pool<SimAtomics> pool(kTiny);
   void* const a = pool.acquire();

@@ -187,7 +187,7 @@ CoherenceCount count(CoherenceOptions options, unsigned shards = 0) {
   return sim::coherence<typename S::template Pool<CoherentAtomics>>(shape, options);
 }
 
-// What the cores do with a pool.
+// The cores use a pool in these ways.
 struct Case {
   const char* name;
   unsigned quantum;

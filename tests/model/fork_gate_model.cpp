@@ -208,7 +208,7 @@ TEST(ForkGate_Mutants, EachAlone_IsNoticed) {
   EXPECT_EQ((failure_of(put_off_frees<SimAtomics, Orders, PushesWithoutLooking>)), Failure::kCheck);
   EXPECT_EQ((failure_of(put_off_frees<SimAtomics, Orders, TakesWithoutTelling>)), Failure::kCheck);
 }
-// What locks that are taken in the handler come to.
+// Locks that are taken in the handler lead to this.
 TEST(ForkGate_Mutants, RefusedThreadWaits_NobodyGoesOn) {
   EXPECT_EQ(failure_of(copy_behind_anothers_lock<true>), Failure::kLivelock);
 }

@@ -30,7 +30,7 @@ constexpr TimePoint at(int nanoseconds) {
 constexpr std::chrono::nanoseconds kPeriod{10};
 using SimAnyThread = timer::AnyThreadOn<SimAtomics>;
 
-// What OwnedTimer needs of a driver, without the thread: its rounds are called by the scenario.
+// OwnedTimer needs this of a driver, without the thread: its rounds are called by the scenario.
 template <bool kWaits = true, bool kAnswers = true>
 class SimDriver {
  public:

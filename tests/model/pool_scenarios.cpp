@@ -70,7 +70,7 @@ class World {
     return all;
   }
   void give_at_first(void* slot) { pool_->release(slot); }
-  // What the set-up has put by goes back, its thread ends.
+  // The slots that the set-up has put by go back, its thread ends.
   void begin() {
     pool_->flush();
     sim::end_outside_thread();
@@ -83,7 +83,7 @@ class World {
     std::set<void*> known;
     for (void* slot : held)
       if (slot != nullptr) SIM_CHECK(known.insert(slot).second && "a slot was handed out twice");
-    // What lies by for a CPU is found there.
+    // Slots that lie by for a CPU are found there.
     for (unsigned cpu = 0; cpu < kMostCpus; ++cpu) {
       sim::set_outside_cpu(cpu);
       while (known.size() <= slots_) {

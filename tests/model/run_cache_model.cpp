@@ -128,7 +128,7 @@ void pair_against_reclaim(sim::Execution& run) {
   });
 }
 
-// What the reclaimer has left is what the owner finds, and the other way round.
+// The owner finds what the reclaimer has left, and the other way round.
 template <class Traits>
 void reclaim_against_two(sim::Execution& run) {
   World<Traits> world;

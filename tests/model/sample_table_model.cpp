@@ -106,7 +106,7 @@ Result freed_twice(Options options) {
   });
 }
 
-// What live_profile.hpp says of readers outside the process.
+// A reader outside the process, as live_profile.hpp describes it.
 Result copied_meanwhile(Options options) {
   return sim::explore(options, [](sim::Execution& run) {
     World<std::memory_order_release> world;

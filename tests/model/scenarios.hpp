@@ -44,7 +44,7 @@ inline void expect_all_ok(const std::string& model, const Scenarios& scenarios) 
   }
 }
 
-// What the first scenario that notices the mutant says; kNone if the mutant survives all. Each has at most so many
+// Returns what the first scenario says that notices the mutant; kNone if the mutant survives all. Each has at most so many
 // preemptions, and stale reads if that is not 0.
 inline Failure first_failure(const std::string& model, const Scenarios& scenarios, unsigned preemptions,
                              unsigned stale = 0) {

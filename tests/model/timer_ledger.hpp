@@ -71,7 +71,7 @@ class Ledger {
     set(timer, time);
     advance(0);
   }
-  // What was armed was called or cancelled, and no less.
+  // Every armed timer was called or cancelled, and no other.
   static void expect_balance(const Timer& timer) { SIM_CHECK(timer.armed == timer.called + timer.cancelled); }
   void finish(const Timer& timer) {
     wheel_.check_invariants();

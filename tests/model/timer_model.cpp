@@ -235,7 +235,7 @@ struct Scenarios {
       SIM_CHECK(timer.called == called);
     });
   }
-  // Who holds a handle of a former life meets the next one in the same node.
+  // A thread that holds a handle of a former life meets the next one in the same node.
   static void stale_handle(Execution& run) {
     Ledger ledger(1);
     Timer timer, successor;
@@ -340,7 +340,7 @@ struct Masked : SimAtomics {
   template <class T>
   using atomic = MaskedAtomic<T, kKept>;
 };
-// What came and went in between is not noticed.
+// Changes that came and went in between are not noticed.
 using NoVersions = Masked<~0xffff'ffe0ull>;
 // A cancel() during a set() leaves no mark.
 using NoCancelMark = Masked<~4ull>;

@@ -17,7 +17,7 @@
 
 namespace freehold::model {
 
-// What a mutant may change: hide one of these.
+// A mutant may hide one of these.
 struct Faithful {
   using Atomics = sim::SimAtomics;
   using Orders = pool::WordPoolOrders;

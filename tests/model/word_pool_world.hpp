@@ -20,7 +20,7 @@ using pool::word_index;
 using pool::WordIndex;
 using sim::SimAtomics;
 
-// What a mutant may change. Each derives and hides one name.
+// A mutant may change these. Each derives and hides one name.
 struct FaithfulWordPool {
   using Atomics = SimAtomics;
   using Orders = pool::WordPoolOrders;

@@ -43,7 +43,7 @@ INSTANTIATE_TEST_SUITE_P(Of, Limits,
 
 TEST(Limits, SetWhileRunning_AreObeyed) { expect_passes("limits_set_later"); }
 
-// What is free counts under a limit until it is unmapped.
+// Free memory counts under a limit until it is unmapped.
 TEST(Limits, LargeBlockAfterSmallOnes_Fits) {  // with glibc, too
   for (const Limit& limit : {Limit{"", RLIMIT_DATA, 32 * kMiB}, Limit{"", RLIMIT_AS, 40 * kMiB}}) {
     Command command = scenario({"limits_large_after_small", "20"});
@@ -135,7 +135,7 @@ TEST(MemoryCgroups, LiveDataOf83Percent_IsNotKilled) {
   const Outcome outcome = expect_passes(group.enter({"limits_live_data", "166"}));
   EXPECT_NE(outcome.err.find(" of 200 MiB are in use ("), std::string::npos) << outcome.err;
 }
-// What goes back counts until it is gone, and others must not grow into that.
+// Memory that goes back counts until it is gone, and others must not grow into that.
 TEST(MemoryCgroups, EightThreadsWithLiveDataOf83Percent_AreNotKilled) {
   constexpr int kRuns = 5;  // of ten, three were killed while threads did not wait for each other's trim
   const MemoryCgroup group(200 * kMiB);

@@ -29,7 +29,7 @@ TEST(Memory, StreamToOneFreer_HeldWithin1_3OfLive) {
 }
 
 class ChangeOfSizes : public ::testing::TestWithParam<std::pair<const char*, const char*>> {};
-// What the budget keeps comes on top: 2 MiB, a sixteenth of what is in use, and 64 MiB that may be regretted.
+// The budget's share comes on top: 2 MiB, a sixteenth of what is in use, and 64 MiB that may be regretted.
 TEST_P(ChangeOfSizes, After99PercentFreed_TotalAtMostGlibcsAndTheBudget) {
   const auto [from, to] = GetParam();
   const double system = figure_of(scenario({"memory_change_of_sizes", from, to}, Malloc::kSystem), "total_mib");

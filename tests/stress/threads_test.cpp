@@ -9,7 +9,7 @@ TEST(Threads, TenThousandOneAfterAnother_Work) {
   expect_passes(scenario({"threads_one_after_another", fewer_if_emulated(10'000, 500)}));
 }
 
-// What a process holds under QEMU is QEMU's, too: its translations, its tables of the program's pages, and 280 KiB of each
+// A process under QEMU holds QEMU's memory, too: its translations, its tables of the program's pages, and 280 KiB of each
 // thread that has ended (7.2, with glibc's malloc, too).
 #define SKIP_IF_RESIDENT_IS_EMULATORS() FREEHOLD_SKIP_IF_EMULATED("the resident memory is QEMU's, too")
 

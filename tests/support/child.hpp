@@ -8,7 +8,7 @@
 
 namespace freehold::test {
 
-// What a child returned that ran `act`, or minus the number of the signal that ended it. It has a minute.
+// Returns what a child returned that ran `act`, or minus the number of the signal that ended it. It has a minute.
 inline int run_in_child(const std::function<int()>& act) {
   const pid_t pid = ::fork();
   if (pid == 0) {

@@ -35,7 +35,7 @@ struct Block {
   std::uint64_t stamp = 0;
 };
 
-// What a trace asks for. Every phase has its own taste, so that size classes empty and fill again.
+// The blocks that a trace asks for. Every phase has its own taste, so that size classes empty and fill again.
 class Requests {
  public:
   Requests(Random& random, std::size_t max_bytes) : random_(random), max_bytes_(max_bytes) { next_phase(); }

@@ -25,7 +25,7 @@ void count_up(const Statistics& statistics, std::size_t times, std::size_t work)
   }
 }
 
-// Who starts the threads makes their statistics: of each kind, one for each thread.
+// The thread that starts the others makes their statistics: of each kind, one for each thread.
 std::vector<Statistics> for_all(const fault::Options& options) {
   std::vector<Statistics> all(options.threads);
   for (unsigned kind = 0; kind < kKinds; ++kind)

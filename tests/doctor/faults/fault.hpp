@@ -25,7 +25,7 @@ struct Options {
   [[nodiscard]] std::size_t part(double amount) const { return static_cast<std::size_t>(amount * scale / threads); }
 };
 
-// What the program does in one of its settings.
+// Runs the program in one of its settings.
 struct Setting {
   const char* name;
   std::function<void(const Options&)> work;

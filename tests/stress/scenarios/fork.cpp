@@ -474,7 +474,7 @@ void fork_and_go_on_in_handler(int) {
   if (g_failures == 0) start_alarm(fork_and_go_on_in_handler);
 }
 
-// What a child does that goes on: it may allocate, free, give memory back, and fork.
+// A child that goes on does this: it may allocate, free, give memory back, and fork.
 [[noreturn]] void use_malloc_and_fork_again() {
   Churn(13).run(200);
   CApi::trim();

@@ -164,7 +164,7 @@ TEST(ChunkPool, DirtyRun_BehindManyChunksWithShorterOnes_IsFound) {
 
 // ---- everything at random, against a plain table ----------------------------------------------------------------------
 
-// What each span is, kept without any cleverness.
+// The state of each span, kept without any cleverness.
 struct Model {
   enum State : unsigned char { kNone, kClean, kDirty, kUsed };
   std::vector<State> spans;

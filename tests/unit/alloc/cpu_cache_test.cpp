@@ -43,7 +43,7 @@ class CpuCache : public testing::Test {
   }
   void TearDown() override { (void)sched_setaffinity(0, sizeof(before_), &before_); }
 
-  // What is in the stack of class c.
+  // Returns what is in the stack of class c.
   std::set<void*> pop_all(SizeClass c) {
     std::set<void*> slots;
     while (void* slot = caches_.pop(c)) EXPECT_TRUE(slots.insert(slot).second) << "a slot lies there twice";

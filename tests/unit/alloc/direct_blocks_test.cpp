@@ -303,7 +303,8 @@ TEST(DirectBlocks, Resize_UpAndDown_KeepsTheContentAndCopiesNothing) {
   EXPECT_TRUE(blocks.check());
 }
 
-// What is mapped to align a block goes back at once, so that the block counts as what it is; its pages move like others'.
+// Memory that is mapped to align a block goes back at once, so that the block counts as what it is; its pages move like
+// others'.
 TEST(DirectBlocks, AlignedBlock_HasNoSlack_AndIsResizedByItsPages) {
   TestBlocks blocks;
   for (const std::size_t bytes : {64 * kMiB, kMiB / 2, kMiB / 4 - kPage}) {

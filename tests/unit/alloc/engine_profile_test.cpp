@@ -180,7 +180,8 @@ TEST_F(ProfileOfTheEngine, OneByteInManyIsSampled_AsManyAsTheyShouldBe_AndNoneOn
   EXPECT_EQ(written().in_use[kBytes], 0U);
 }
 
-// Whoever can write to the folder may have made the unfinished file before, as a link to another one, or readable for all.
+// A user who can write to the folder may have made the unfinished file before, as a link to another one, or readable for
+// all.
 TEST_F(ProfileOfTheEngine, SomebodyElsesUnfinishedFile_IsNotWrittenTo) {
   ASSERT_TRUE(start_profile(1));
   const std::string file = at("heap"), unfinished = file + "." + std::to_string(os::thread_id()) + "~";

@@ -59,7 +59,7 @@ TEST(ManyCpus, FewThreads_MemoryAsOnOneCpu) {
   }
 }
 
-// What one thread has freed lies in few of many stripes: another finds it before memory grows.
+// Slots that one thread has freed lie in few of many stripes: another finds them before memory grows.
 TEST(ManyCpus, HalfIsFreedScattered_AnotherThreadTakesIt_MemoryStays) {
   constexpr std::size_t kBytes = 128, kBlocks = (std::size_t{64} << 20) / kBytes;
   for (const unsigned cpus : {2U, 16U}) {

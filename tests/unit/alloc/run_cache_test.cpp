@@ -89,7 +89,7 @@ TEST(RunCache, SpansOfClassesThatBecameFree_ServeBeforeCleanMemory) {
   }
 }
 
-// What the thread keeps is clean, and another chunk has spans that hold pages.
+// The thread keeps clean runs, and another chunk has spans that hold pages.
 TEST(RunCache, DirtySpansOfOtherChunks_ServeBeforeCleanOnesThatAreKept) {
   Machine machine;
   Thread thread(machine), uncached(machine, Thread::Uncached{});
@@ -128,7 +128,7 @@ TEST(RunCache, Words_BoundedForAThreadAndForAll) {
   for (auto [thread, block] : blocks) thread->free(block);
   threads.clear();
   expect_whole(machine);
-  // What left has given its words back.
+  // A thread that left has given its words back.
   Thread late(machine);
   std::vector<void*> more;
   for (int i = 0; i < 8; ++i) more.push_back(late.allocate(7 * kSpan));
@@ -224,7 +224,7 @@ TEST(RunCache, UnderALimit_FreedRunsAreNobodysLoss) {
   }
 }
 
-// What the thread kept from before the limit leaves no room for a direct block, until it goes back.
+// Runs that the thread kept from before the limit leave no room for a direct block, until they go back.
 TEST(RunCache, LimitSetWhileDirtySpansAreKept_ADirectBlockGetsTheirRoom) {
   constexpr std::size_t kLimit = 4 * test::kChunk;
   Machine machine;

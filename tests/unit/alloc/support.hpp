@@ -318,7 +318,7 @@ void expect_whole(Machine& machine) {
   EXPECT_EQ(s.threads, 0U);
 }
 
-// What the engine does for a thread: its cache, or the uncached paths without one.
+// The engine does this for a thread: its cache, or the uncached paths without one.
 template <class Machine>
 class Thread {
  public:

@@ -41,7 +41,7 @@ class CheckedBlocksTest : public testing::Test {
     static Seen all;
     return all;
   }
-  // What was reported since the last call.
+  // The reports since the last call.
   static std::vector<HeapError> errors() {
     std::vector<HeapError> out;
     for (const auto& [error, address] : std::exchange(seen(), {})) out.push_back(error);
@@ -59,7 +59,7 @@ class CheckedBlocksTest : public testing::Test {
   Blocks blocks;
 };
 
-// What threads left that ended makes room for those that free now.
+// Blocks that ended threads left make room for those that free now.
 TEST_F(CheckedBlocksTest, QuarantineOfAThreadThatEnded_DoesNotStayFull) {
   Settings settings = usual();
   settings.quarantine = 20 * 256;
@@ -86,7 +86,7 @@ TEST_F(CheckedBlocksTest, Exhausted_TheQuarantineIsGivenUpFirst) {
   EXPECT_EQ(errors(), Errors{});
 }
 
-// What is allocated one after the other lies so, and is found by the processor before it is read.
+// Blocks that are allocated one after the other lie so, and are found by the processor before they are read.
 TEST_F(CheckedBlocksTest, UsualSettings_NeighboursInTimeLieSideBySide) {
   unsigned neighbours = 0;
   const char* last = allocate(100);

@@ -65,7 +65,7 @@ TEST(DoctorGate, NoCauseOrPercentage_OneLineWithTheWayOut) {
   EXPECT_DOUBLE_EQ(parse_percentage("--worse-than", "2.5%"), 0.025);
 }
 
-// What is decided within limits is what every value within them says.
+// A decision within limits is what every value within them says.
 TEST(DoctorGate, WorseThan_AnsweredByTheLimits) {
   const auto answer = [](double low, double high) {
     ComparisonReport report;

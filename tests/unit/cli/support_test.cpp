@@ -88,7 +88,7 @@ TEST_F(Support, OutputFile_OpenDescriptor_IsWrittenThroughAndNeverReplaced) {
   EXPECT_EQ(code_of([&] { check_writable("/dev/fd/" + std::to_string(read_only.get())); }), kExitRefused);
 }
 
-// What another user may have planted in a folder to which all may write.
+// Another user may have planted files in a folder to which all may write.
 TEST_F(Support, OutputFile_LinkInAFolderOfAll_RefusedAndNothingIsWritten) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can give a link away";
   const std::string victim = file("victim", "former");

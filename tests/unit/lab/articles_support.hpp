@@ -117,7 +117,7 @@ inline Results blocks_with(const Figures& figures, unsigned cpus) {
   return results;
 }
 
-// What the articles say.
+// Returns figures as the articles have them.
 inline Figures as_in_the_articles() {
   Figures figures;
   figures.pair = [](const std::string& pool, const pools::Job& job) {

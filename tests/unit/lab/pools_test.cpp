@@ -52,7 +52,7 @@ TEST(PoolsContext, Free_IsWhatTheContextSays) {
   }
 }
 
-// What it hands out is never handed out again; counts the calls.
+// Never hands out a slot again; counts the calls.
 class EndlessPool {
  public:
   explicit EndlessPool(const pool::PoolShape& shape) : bytes_(shape.slot_bytes), blocks_(1'000'000 * bytes_) {}

@@ -41,7 +41,7 @@ inline Results results_with(const Seconds& seconds, std::vector<std::uint32_t> w
   return results;
 }
 
-// What the article describes: threads on the system allocator get slower as they allocate, everything else scales.
+// The article describes this: threads on the system allocator get slower as they allocate, everything else scales.
 inline double as_in_the_article(const Job& job, std::size_t) {
   const bool degrades = job.subject == "system" && job.mode == Mode::kThreads && job.test == Workload::kAllocate;
   return degrades ? 0.2 * job.workers : 0.2 / std::min(job.workers, 2u);

@@ -207,7 +207,7 @@ asm(R"(
 extern "C" const char frames_by_frame_pointer_called[], frames_by_stack_pointer_called[], frames_by_small_frame_called[],
     frames_by_a_word_at_the_frame_pointer_called[], frames_by_another_register_called[];
 
-// What such a frame pointer leads to is a guess, and so is all behind it.
+// Such a frame pointer leads to a guess, and so is all behind it.
 void expect_end_behind(const Code& code, const char* function) {
   Stack stack;
   outer(code.function(), stack);

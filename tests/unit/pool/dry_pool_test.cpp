@@ -78,7 +78,7 @@ TEST(DryPool, AcquireAgainAndAgain_NobodyIsStopped) {
   EXPECT_TRUE(pool.check_invariants());
 }
 
-// Whoever uses the pool again as usual is not held up for ever.
+// A thread that uses the pool again as usual is not held up for ever.
 TEST(DryPool, NoLongerFull_FewFences) {
   if (!can_steal()) GTEST_SKIP() << "the system has no membarrier";
   Pool pool({.slots = 100, .slot_bytes = 16});
@@ -124,7 +124,7 @@ OfTwoThreads two_threads_ask_for(unsigned wanted) {
   other.join();
   return {CountedFences::fences - before, refused};
 }
-// What docs/pools.md says of a pool of some slots: fences come only with refusals.
+// docs/pools.md says of a pool of some slots: fences come only with refusals.
 TEST(SmallPool, TwoThreadsThatWantNoMoreThanThereIs_NoFence) {
   if (!can_steal()) GTEST_SKIP() << "the system has no membarrier";
   for (const unsigned wanted : {1U, 2U, 3U, 4U}) {

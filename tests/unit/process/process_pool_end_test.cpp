@@ -44,7 +44,7 @@ TEST(ProcessPool_Unit, ComponentSaysMoreThanThereIsRoomFor_ItsTaskFailsAlone) {
   EXPECT_EQ(pool.call("lie 42").failure(), (Failure{FailureKind::kComponent, 42}));
   EXPECT_EQ(pool.call("pid").text(), worker) << "it goes on";
 }
-// Whoever inherits the dead reaps them some time; until then they are zombies, which run no more.
+// The process that inherits the dead reaps them some time; until then they are zombies, which run no more.
 bool is_gone(int pid) {
   std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
   std::string text;

@@ -23,7 +23,7 @@ using process::SubmitError;
 using test::comes_true;
 using test::open_descriptors;
 
-// What the build made: a component that misbehaves on command, and the program that workers run. Defined in
+// The build made these: a component that misbehaves on command, and the program that workers run. Defined in
 // process_pool_test.cpp, so that this header compiles alone.
 extern const char* const kComponent;
 extern const char* const kWorkerProgram;

@@ -146,7 +146,7 @@ TEST_F(TaskTable_Unit, ResultLongerThanItsArea_IsCorruptAndTheClientSuspectsDama
   }
 }
 
-// What a supervisor knows; it notes which clients it was asked for.
+// A supervisor's knowledge; it notes which clients it was asked for.
 struct Known {
   [[nodiscard]] bool closed() const { return is_closed; }
   [[nodiscard]] std::uint32_t epoch() const { return of_epoch; }

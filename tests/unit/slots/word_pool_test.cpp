@@ -63,8 +63,8 @@ TEST(WordPool, Stripes_OfTheOwnNodeFirst_OthersWhereAnySpanIsWanted) {
     }
 }
 
-// Whatever limit: with so many free spans of others, which the search does not even count to the end, memory does not
-// grow any more.
+// With so many free spans of others, which the search does not even count to the end, memory does not grow, whatever the
+// limit.
 TEST(WordPool, Take_HighLimitAmongManySpansOfOthers_TakesOneOver) {
   for (const unsigned stripes : {1U, 8U})
     for (const unsigned max_foreign_spans : {8U, 16U, 64U, 1000U}) {
