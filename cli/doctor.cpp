@@ -368,7 +368,7 @@ void add_doctor(CLI::App& app, Invocation& invocation) {
   add_options_of_experiment(command, options);
   add_options_of_servers(command, options);
   command.add_flag("--ahead-of-others", options.ahead_of_others,
-                   "Run the program before others that take its CPUs: they get hardly any meanwhile");
+                   "Run the program before others that take its CPUs: they get little of them");
   command.add_option("--keep-recording", options.keep_recording, "Keep what the probe recorded in this folder", "FOLDER");
   command.add_option("--pprof", options.pprof, "Write what was recorded for pprof and speedscope", "FILE");
   command.add_option("--json", options.json, "Write everything as JSON; - for standard output", "FILE");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What other processes notice of a run: the CPU time that is left to them, and how late one comes that wakes often.
+// A run leaves other processes their CPU time, and one that wakes often comes hardly later.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -55,7 +55,7 @@ class Busy {
   pid_t pid_;
 };
 
-// What one notices that wakes every 2 ms, and what busy ones have.
+// Measures how late a process comes that wakes every 2 ms, and the CPU time of busy ones.
 class Notices {
  public:
   void look(const std::vector<Busy>& others, double seconds) {
@@ -122,7 +122,7 @@ TEST(Courtesy, ManyThreadsBesideABusyMachine_OthersKeepHalfAndAreHardlyLate) {
   EXPECT_LE(noticed.with.late_s(), 2 * noticed.without.late_s());
 }
 
-// What --ahead-of-others is for. It also shows that the bounds above can be exceeded.
+// This is the purpose of --ahead-of-others. It also shows that the bounds above can be exceeded.
 TEST(Precedence, ManyThreadsBesideABusyMachine_OthersAreLeftLittle) {
   if (::geteuid() != 0) GTEST_SKIP() << "Only root may go before others for certain.";
   const Beside noticed = beside_a_run(true);

@@ -169,7 +169,7 @@ TEST(RealTime, MoreThreadsLater_NoneAnyMore) {
   for (const pid_t thread : threads) EXPECT_EQ(::getpriority(PRIO_PROCESS, static_cast<id_t>(thread)), -20);
 }
 
-// What a program starts between two looks is ordinary, whether or not anybody looks again.
+// A process that a program starts between two looks is ordinary, whether or not a look follows.
 TEST(RealTime, ChildrenDoNotInheritIt) {
   if (::geteuid() != 0) GTEST_SKIP() << "Only root may have real-time threads for certain.";
   int ends[2];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the runs of an examination take from other processes: a fair share (Courtesy), or, where the user asks for that,
-// all but a remnant (Precedence, RealTime). Those need CAP_SYS_NICE; without it nothing changes.
+// The runs of an examination take a fair share of the CPUs beside other processes, or, if the user asks for that, nearly all
+// of them (Precedence, RealTime). Those need CAP_SYS_NICE; without it nothing changes.
 //
 // Nice -20 leaves others 1% of a CPU. It is not enough where threads sleep and wake often: where no CPU is idle, the kernel
 // wakes a thread beside the one that woke it, behind the slice of another process, and moves it to another CPU only after
