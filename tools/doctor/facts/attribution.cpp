@@ -74,7 +74,7 @@ double weighted_median(std::vector<Weighted> values) {
   return 0;
 }
 
-// What is gathered of a site before it is put in order.
+// The sums of a site before it is put in order.
 struct SiteSums {
   StackTally stacks;
   CallTimeSum time;
@@ -237,7 +237,7 @@ class Attributor {
         if (block.ended_s) steps.push_back({begin + *block.ended_s, -bytes, 0, site});
       }
     });
-    // Of steps at the same moment, beginnings come first.
+    // Beginnings come first among steps at the same moment.
     std::ranges::sort(steps, {}, [](const Step& step) { return std::pair(step.at_s, -step.bytes); });
     return steps;
   }

@@ -84,15 +84,15 @@ double most_share(const Attribution& recorded, const CodeGrowth& code, double sy
   return code.known && recorded.cpu_share - error <= sampled ? std::min(share, sampled) : share;
 }
 
-// What malloc and free take of the time, at most: their share of the CPU time, on the critical path as often as it can be.
-// A program that calls them from one thread while it keeps more CPUs busy at other times has many times the share;
+// Returns the most that malloc and free take of the time: their share of the CPU time, on the critical path as often as it
+// can be. A program that calls them from one thread while it keeps more CPUs busy at other times has many times the share;
 // of one that sleeps for most of the time, a part of it.
 double most_in_malloc(double share, const Attribution& recorded, double busy) {
   return share * busy + kCallFactor * recorded.blocked_share;
 }
 
-// What is saved at most, because the work outside malloc remains and needs its time on all CPUs. CPUs that spin while one is
-// in malloc look as if they worked: the delays may say otherwise.
+// Returns the most that can be saved, because the work outside malloc remains and needs its time on all CPUs. CPUs that spin
+// while one is in malloc look as if they worked: the delays may say otherwise.
 double most_beside_work(double share, double busy_share) { return 1 - std::max(0.0, 1 - share) * std::min(1.0, busy_share); }
 
 // The kernel's time for memory: what its faults can take of the time that it had.
@@ -101,8 +101,8 @@ double for_memory(const Cell& as_it_is) {
   return cpu_s > 0 ? std::min(system_share(as_it_is), page_faults(as_it_is) * kFault_s / cpu_s) : 0;
 }
 
-// What a recording would say of malloc, as far as samples of the code do. They do not say whose locks threads sleep in: as
-// long as that is little, all of them may be malloc's.
+// Returns what a recording would say of malloc, as far as samples of the code do. They do not say whose locks threads sleep
+// in: as long as that is little, all of them may be malloc's.
 std::optional<Attribution> sampled(const Experiment& experiment, const Cell& as_it_is) {
   const CodeGrowth& code = experiment.code;
   const double asleep = code.lock_sleepers / as_it_is.setting.width();

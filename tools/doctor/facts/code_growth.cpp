@@ -121,7 +121,7 @@ Instruction instruction_in(std::span<const std::uint8_t> code, std::size_t at) n
   for (std::size_t i = begin; i < end; ++i) {
     const auto rest = code.subspan(i, end - i);
     if (is_pause(rest) || is_yield(rest)) return Instruction::kPause;
-    // What a CPU waits for is the instruction before the one that it was found at.
+    // A CPU waits for the instruction before the one that it was found at.
     if (i < at && is_atomic(rest)) found = Instruction::kAtomic;
   }
   return found;

@@ -16,7 +16,7 @@
 
 namespace freehold::doctor {
 
-// What a sampled instruction is about to do, or has just done.
+// Says what a sampled instruction is about to do, or has just done.
 enum class Instruction : std::uint8_t {
   kPlain,
   kAtomic,  // a read-modify-write of memory that other CPUs may not see half done
@@ -33,7 +33,7 @@ struct CodePlace {
   friend auto operator<=>(const CodePlace&, const CodePlace&) = default;
 };
 
-// Whose code an instruction belongs to.
+// Says whose code an instruction belongs to.
 enum class CodeOrigin : std::uint8_t {
   kProgram,
   kTeam,         // OpenMP's runtime: its threads spin until there is work for them, or until all are there

@@ -56,7 +56,7 @@ inline constexpr double kNineOfTen = 1.645;
 // How many times as fast as the same variant in the sweep's first setting; none: it was not measured there. Copies count
 // with the work of all.
 [[nodiscard]] std::optional<double> speed(const Experiment& experiment, const Cell& cell);
-// What a program that loses nothing would reach: the width of the setting, relative to that of the sweep's first.
+// Returns the speed of a program that loses nothing: the width of the setting, relative to that of the sweep's first.
 [[nodiscard]] double ideal_speed(const Experiment& experiment, const Setting& setting);
 
 // How many times the work of the sweep's first setting the cell's setting does. Threads with work of their own may have

@@ -39,7 +39,7 @@ double Losses::growth_of_work(const Costs& cost) const {
   return std::clamp((1 - kernel_beyond_work(*alone, *all, threads)) * cost.cpu_seconds(*all) / alone_s, 1.0, threads);
 }
 
-// What the program would take on all CPUs if it lost nothing.
+// Returns the time that the program would take on all CPUs if it lost nothing.
 double Losses::ideal(const Costs& cost, double cost_alone) const { return ideal_on(cost, cost_alone, all->setting.width()); }
 double Losses::ideal_on(const Costs& cost, double cost_alone, double cpus) const {
   return growth_of_work(cost) * cost_alone * alone->setting.width() / cpus;

@@ -70,7 +70,7 @@ class Copies {
   std::map<std::uint32_t, double> last_s_;  // by thread
 };
 
-// What becomes of blocks that come from one place, or through one stack.
+// Says what becomes of blocks that come from one place, or through one stack.
 struct Fate {
   double allocated = 0, kept = 0, in_mean = 0;
   std::array<double, kQuarters> kept_in{};  // by when it was allocated
@@ -128,7 +128,7 @@ class Replay {
       for (; next < steps_.size() && steps_[next].at_s <= until; ++next) {
         apply(steps_[next]);
         live += steps_[next].bytes();
-        // What begins and ends at one moment does not live together.
+        // A block that begins at the moment at which another ends does not live together with it.
         const bool goes_on = next + 1 < steps_.size() && steps_[next + 1].at_s == steps_[next].at_s;
         if (goes_on || live <= result_.peak_bytes) continue;
         result_.peak_bytes = live;

@@ -61,7 +61,8 @@ struct LiveHistory {
   std::uint64_t dropped = 0;      // number of records that found no room: blocks are missing, or their ends
 };
 
-// What glibc's malloc (64 bits) takes for a block of this size that lies among others: a header, and steps of 16 bytes.
+// Returns the bytes that glibc's malloc (64 bits) takes for a block of this size that lies among others: a header, and steps
+// of 16 bytes.
 [[nodiscard]] std::uint64_t glibc_chunk_bytes(std::uint64_t asked) noexcept;
 // Says whether a block has a mapping for itself, by its address and size: behind a header of 16 bytes at the beginning of a
 // page.

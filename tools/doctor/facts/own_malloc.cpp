@@ -103,10 +103,10 @@ bool matches(std::string_view symbol, std::string_view pattern) {
   return pattern.ends_with('*') ? symbol.starts_with(pattern.substr(0, pattern.size() - 1)) : symbol == pattern;
 }
 
-// What the doctor itself puts before the program's own.
+// The doctor itself puts these before the program's own.
 bool is_ours(std::string_view file) { return base_name(file).starts_with("libfreehold"); }
 
-// What a file has of the functions that anybody asks for.
+// Says which of the functions that matter here a file has.
 struct Contents {
   std::set<std::string_view> signs;  // names of Sign
   std::map<std::string_view, std::uint64_t> functions;

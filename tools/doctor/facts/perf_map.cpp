@@ -82,7 +82,7 @@ std::optional<Frame> python_frame(std::string_view name) {
   Frame frame;
   frame.function = name.substr(0, colon);
   if (colon != std::string_view::npos) frame.module = name.substr(colon + 1);
-  // What starts a program, "<frozen importlib._bootstrap>", is the interpreter's.
+  // Code that starts a program, "<frozen importlib._bootstrap>", is the interpreter's.
   frame.is_runtime_code = !frame.module.starts_with("<frozen ");
   return frame;
 }

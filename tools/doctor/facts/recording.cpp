@@ -300,7 +300,7 @@ class Reader {
     }
   }
 
-  // What a thread called after its last sample is in its totals, if it came to an end.
+  // A thread's calls after its last sample are in its totals, if it came to an end.
   void weigh_by_totals() {
     struct Sums {
       double large = 0, sampled = 0, frees = 0;

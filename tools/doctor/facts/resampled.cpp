@@ -30,7 +30,7 @@ bool has_rounds(const Cell& cell) {
   return std::ranges::all_of(cell.trials, [](const Trial& trial) { return trial.round.has_value(); });
 }
 
-// What a round does to all of its trials, as a factor of their costs, and of how many trials that is told.
+// A round's effect on all of its trials, as a factor of their costs, and from how many trials it is known.
 struct RoundEffect {
   double logs = 0;
   double trials = 0;
@@ -40,8 +40,8 @@ struct RoundEffect {
   [[nodiscard]] double correction() const { return is_seen() ? std::sqrt(trials / (trials - 1)) : 1; }
 };
 
-// What trials differ by; `within_rounds`: beside what their round does to all of them, which draws of whole rounds keep
-// alike.
+// Returns how far trials differ; `within_rounds`: beside what their round does to all of them, which draws of whole rounds
+// keep alike.
 double usual_spread_of(const Experiment& experiment, const std::vector<std::vector<double>>& costs, bool within_rounds) {
   std::map<unsigned, RoundEffect> effects;
   const auto for_each_trial = [&](const auto& use) {

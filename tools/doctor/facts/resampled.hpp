@@ -54,7 +54,7 @@ class Resampled {
 
   // The costs as they were measured.
   [[nodiscard]] Costs measured() const { return Costs(*this, 0); }
-  // What `figure(costs)` is, and the limits that nine of ten draws keep. Pre: figure is finite for every draw.
+  // Returns `figure(costs)`, and the limits that nine of ten draws keep. Pre: figure is finite for every draw.
   template <class Figure>
   [[nodiscard]] Estimate estimate(const Figure& figure) const {
     std::vector<double> drawn;

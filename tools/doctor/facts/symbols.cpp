@@ -33,7 +33,7 @@ std::string demangled(const char* name) {
   int status = 0;
   const std::unique_ptr<char, void (*)(void*)> text(abi::__cxa_demangle(name, nullptr, nullptr, &status), std::free);
   std::string found = status == 0 ? text.get() : name;
-  // What the compiler made of a function is the same function to a reader.
+  // A function's parts that the compiler made are the same function to a reader.
   if (const auto clone = found.find(" [clone "); clone != std::string::npos) found.resize(clone);
   return found;
 }

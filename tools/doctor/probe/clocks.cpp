@@ -46,7 +46,8 @@ void get_ready(Countdown& calls) noexcept {
 Measured::Measured() noexcept : before_(slow_clocks()), ticks_(ticks()) {}
 Measured::Measured(const Countdown& calls) noexcept
     : before_(calls.clocks.ticks != 0 ? calls.clocks : slow_clocks()), ticks_(ticks()) {}
-// Of all that the thread was off its CPU since the clocks were read, this call's part is at most as long as it was itself.
+// This call's part of the time that the thread was off its CPU since the clocks were read is at most as long as the call
+// itself.
 OffCpu Measured::off_cpu() const noexcept {
   constexpr double kWorthALookNs = 3000;  // shorter calls did not sleep
   const double wall = static_cast<double>(duration_) / g_file.ticks_per_ns;

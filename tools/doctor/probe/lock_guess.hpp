@@ -2,7 +2,7 @@
 // Whether something that threads wait for and wake each other by is a lock: a futex, or a POSIX semaphore.
 //
 // A thread that had to wait for a lock releases it later itself, and so wakes one of the others. A thread that waits for
-// work, a barrier or its turn is woken by another thread, and wakes nobody by the same address. So for each address the
+// work, a barrier or its turn is woken by another thread, and wakes no other by the same address. So for each address the
 // waits are counted, and how many of them the same thread followed by a release. If at least half of them were, it is a
 // lock. Waits that were recorded before that was known are corrected when the recording is read.
 //

@@ -113,7 +113,7 @@ inline int wait_for(sem_t* semaphore, const Wait& wait) {
   return result;
 }
 
-// Whether the semaphore was taken at once. The real calls are points of cancellation even then.
+// Returns whether the semaphore was taken at once. The real calls are points of cancellation even then.
 [[nodiscard]] bool take_at_once(sem_t* semaphore) {
   const int saved = errno;
   pthread_testcancel();

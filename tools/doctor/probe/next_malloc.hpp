@@ -12,7 +12,7 @@
 
 namespace freehold::doctor {
 
-// What dlsym() itself allocates before the next malloc is found. Never freed.
+// Serves dlsym()'s own allocations before the next malloc is found. Never freed.
 class Beginning {
  public:
   [[nodiscard]] void* take(std::size_t bytes) noexcept {

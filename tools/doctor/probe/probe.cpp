@@ -39,8 +39,8 @@ constinit bool g_looking = false;
 }
 [[nodiscard]] inline bool ready() noexcept { return g_next.malloc != nullptr || look(); }
 
-// Whether this call is to be recorded: the countdown came to its end, or the block is so large that each is. These leave the
-// countdown alone: one at its end would stand for itself and for all the calls before it.
+// Returns whether this call is to be recorded: the countdown came to its end, or the block is so large that each is. These
+// leave the countdown alone: one at its end would stand for itself and for all the calls before it.
 [[nodiscard]] inline bool is_due(std::size_t bytes) noexcept {
   Thread& thread = t_thread;
   if (bytes >= thread.all_from) return true;
@@ -68,7 +68,7 @@ template <class Allocate>
     page_allocation(block, bytes);
   return block;
 }
-// What is known of a block ends, before its memory is anybody else's.
+// Ends what is known of a block, before its memory is another block's.
 inline void end(void* block) noexcept {
   if (g_sampled.may_have(block) && !t_thread.inside) [[unlikely]]
     end_of_sampled(block);
@@ -88,8 +88,8 @@ inline void end(void* block) noexcept {
   sampled_free(call, block);
 }
 
-// Of a process that ends without its destructors, as children of fork do. Looked up before: signal handlers call it, and
-// children of a fork at which another thread was in the loader.
+// Ends a process without its destructors, as children of fork do. Looked up before: signal handlers call it, and children of
+// a fork at which another thread was in the loader.
 using Exit = void(int);
 constinit Exit* g_exit = nullptr;
 // A process may wait for locks, or fork, before its first allocation, or without one.

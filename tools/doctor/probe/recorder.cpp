@@ -124,7 +124,7 @@ void next_epoch(std::uint64_t now) noexcept {
     g_epoch.store(mix(now) | 1, std::memory_order_relaxed);
 }
 
-// What every entry into the recorder begins and ends with.
+// Every entry into the recorder begins and ends with this.
 class Entry {
  public:
   Entry() noexcept : began_(ticks()) {
@@ -164,7 +164,8 @@ void leave(void* leaving) noexcept {
   thread.inside = false;
 }
 
-// Nothing is recorded meanwhile: a signal handler that ends the process would wait for the lock of its own thread.
+// Nothing is recorded from here to the fork's end: a signal handler that ends the process would wait for the lock of its own
+// thread.
 void before_fork() {
   t_thread.inside = true;
   g_file.lock.lock();
@@ -314,7 +315,7 @@ void end_of_sampled(void* block) noexcept {
 }
 
 namespace {
-// Whether the thread may record another event of a page now.
+// Returns whether the thread may record another event of a page now.
 [[nodiscard]] bool has_token(Thread& thread) noexcept {
   if (const std::uint64_t epoch = g_epoch.load(std::memory_order_relaxed); thread.page_epoch != epoch) {
     thread.page_epoch = epoch;

@@ -73,7 +73,7 @@ extern constinit std::atomic<std::uint64_t> g_epoch;  // which pages are watched
 
 extern constinit std::size_t g_bytes_mask;  // all bits, where bytes are counted; none, where calls are
 
-// What a call takes off the countdown.
+// Returns how far a call takes the countdown.
 [[nodiscard]] inline std::size_t step_of(std::size_t bytes) noexcept {
   return 1 + ((bytes + counted_bytes(0) - 1) & g_bytes_mask);
 }
@@ -93,7 +93,7 @@ void finish() noexcept;
 
 // Time of a call in which the thread did not run.
 struct OffCpu {
-  std::uint32_t waited_us;     // asleep of its own accord; what it then waited for a CPU included
+  std::uint32_t waited_us;     // asleep by its own call; what it then waited for a CPU included
   std::uint32_t preempted_us;  // it never slept, but others had its CPU
 };
 

@@ -29,7 +29,7 @@ class SampledBlocks {
     // relaxed: the block's own way from the thread that allocated it to the one that frees it orders this
     return (filter_[line / 64].load(std::memory_order_relaxed) >> line % 64 & 1) != 0;
   }
-  // Returns whether it is in now; it may have been in already, when nobody saw its end.
+  // Returns whether it is in now; it may have been in already, if its end was not seen.
   bool insert(const void* block) noexcept {
     std::uintptr_t none = 0;
     const std::size_t place = place_of(block), line = place >> kLineBits;

@@ -26,8 +26,8 @@ template <class T>
   return value;
 }
 
-// Whether the address surely has no entry, in a file whose table of entries is of the usual kind: sorted, and four bytes
-// each for a function and its entry, relative to the table.
+// Returns whether the address surely has no entry, in a file whose table of entries is of the usual kind: sorted, and four
+// bytes each for a function and its entry, relative to the table.
 [[nodiscard]] bool has_no_entry(const char* table, std::uintptr_t address) noexcept {
   constexpr unsigned char kUsual[] = {1, 0x1b, 0x03, 0x3b};  // version, and how the rest is written
   constexpr std::size_t kCount = 8, kRows = 12, kRow = 8;

@@ -28,7 +28,7 @@ constexpr int kLeastDescriptor = 100;  // the program's own files have the numbe
   return moved;
 }
 
-// Whether the descriptor is of the file, perhaps a new one. False: the path leads there no more, for this process.
+// Returns whether the descriptor is of the file, perhaps a new one. False: the path leads there no more, for this process.
 [[nodiscard]] bool reach_file() noexcept {
   if (g_file.identity.is_of(g_file.fd)) return true;
   const int fd = ::open(g_file.path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The file that a process's records go to: mapped extent by extent, one extent for each thread at a time. Shared by the
-// recorder's parts; nothing outside of the probe sees it.
-// The program knows nothing of the descriptor: it may close it, and open a file of its own under the number. So each use
-// looks first whether it still is the same file, and opens that by its path where it is not (reach_file() in
-// trace_file.cpp).
+// recorder's parts; nothing outside of the probe sees it. The program knows nothing of the descriptor: it may close it, and
+// open another file under the number. So each use looks first whether it still is the same file, and opens that by its path
+// where it is not (reach_file() in trace_file.cpp).
 #pragma once
 #include <pthread.h>
 
@@ -46,7 +45,7 @@ extern constinit File g_file;
 [[nodiscard]] std::uint64_t monotonic_ns(clockid_t clock) noexcept;
 [[nodiscard]] ClockReading read_clocks() noexcept;
 
-// Opens the file in FREEHOLD_PROBE_DIRECTORY; false: there is none, or no room. Pre: the lock is held, or there is only one
+// Opens the file in FREEHOLD_PROBE_DIRECTORY; false: no such folder, or no room. Pre: the lock is held, or there is only one
 // thread.
 [[nodiscard]] bool open_file(std::uint32_t parent) noexcept;
 // In a child of fork: leaves the file of the process that forked it, and says which that was; 0: that had none. Pre: there
@@ -54,7 +53,7 @@ extern constinit File g_file;
 std::uint32_t leave_file() noexcept;
 // Writes the memory map beside the records, for names. Pre: the lock is held, or there is only one thread.
 void write_maps() noexcept;
-// Room for a record of `bytes`; null: there is none any more.
+// Room for a record of `bytes`; null: no room is left.
 [[nodiscard]] std::byte* room_for(Thread& thread, std::size_t bytes) noexcept;
 // Records what the thread has called so far.
 void add_totals(Thread& thread, bool ended) noexcept;

@@ -20,7 +20,7 @@ inline constexpr unsigned kMaxDepth = 48;
 // Blocks from this size on are all recorded: there are few of them, and they decide what is held.
 inline constexpr std::size_t kLargeBytes = std::size_t{64} << 10;
 
-// What a block counts where bytes are counted: a block without any counts, too.
+// Returns the bytes that a block counts for: a block without any counts, too.
 [[nodiscard]] constexpr std::uint64_t counted_bytes(std::uint64_t asked) { return asked + 16; }
 
 // Two readings of both clocks tell what a tick is.
@@ -87,7 +87,7 @@ struct Sample {
   std::uint64_t size;            // asked for; 0 for ends
   std::uint64_t weight;          // calls that this one stands for; of allocations perhaps bytes (FileHeader)
   std::uint32_t duration;        // ticks of the call
-  std::uint32_t waited_us;       // of these, asleep of its own accord
+  std::uint32_t waited_us;       // of these, asleep by its own call
   std::uint32_t preempted_us;    // of these, without a CPU though it wanted one
   std::uint32_t end_is_watched;  // of an allocation: 0: its end will not be recorded
 };

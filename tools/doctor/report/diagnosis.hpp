@@ -56,7 +56,7 @@ struct Diagnosis {
   std::vector<Repetition> repetitions;
 };
 
-// What recording added to the program's time, as a share of it: 0.06. None: nothing to compare.
+// Returns the share that recording added to the program's time: 0.06. None: nothing to compare.
 [[nodiscard]] std::optional<double> recording_cost(const Diagnosis& diagnosis);
 // "freehold, 2 threads", "system, 4 copies on one CPU each"
 [[nodiscard]] std::string describe(const doctor::Experiment& experiment, std::size_t variant,

@@ -33,7 +33,7 @@ constexpr std::size_t kFunctions = 12;
 constexpr double kCountingCalls_s = 0.3;
 constexpr std::uint64_t kFewSamples = 20;
 
-// What the kernel has counted so far, of all threads that there are.
+// The kernel's counts so far, of all threads that there are.
 constexpr double kTotalsEvery_s = 0.1;  // what is left of a process that ends while it is watched
 
 struct Totals {

@@ -26,7 +26,7 @@ constexpr double kLookShare = 0.01;   // of a CPU, that looking may cost
 constexpr double kOverslept_s = 0.5;  // a sleep longer by that was no sleep: the whole session was stopped
 constexpr double kTick_s = 0.01;      // a step of the kernel's count of CPU time: less says nothing
 constexpr double kParting_s = 0.05;   // in which what a program's end takes along may end, too
-constexpr double kSeenEnough = 0.5;   // of the CPU time: what waited meanwhile stands for the rest
+constexpr double kSeenEnough = 0.5;   // of the CPU time: the waits seen in it stand for the rest
 
 // The children of this process, adopted ones included.
 std::vector<pid_t> children() {
@@ -42,7 +42,7 @@ std::uint64_t own_peak_rss_bytes() {
   return static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
 }
 
-// Of a child that is still to be waited for.
+// Returns whether a child that is still to be waited for has ended.
 bool has_ended(pid_t child) {
   siginfo_t info{};
   return ::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == child;
@@ -300,7 +300,7 @@ std::vector<pid_t> Attendance::adopted() const {
 }
 
 unsigned Attendance::left_processes() const {
-  const auto runs = [](pid_t pid) { return !live::maps_of(pid).empty(); };  // as against one that nobody has waited for
+  const auto runs = [](pid_t pid) { return !live::maps_of(pid).empty(); };  // as against one that was never waited for
   unsigned left = 0;
   // Some were told to end just before.
   for (const double until = now_s() + kParting_s;;) {

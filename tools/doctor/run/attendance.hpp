@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Children of one run: started, listened to, watched, ended. And what the CPUs did for other processes meanwhile. Internal
-// to program.cpp and service.cpp; busy_on() also serves the measuring commands.
+// Children of one run: started, listened to, watched, ended. It also measures what the CPUs did for other processes in that
+// time. Internal to program.cpp and service.cpp; busy_on() also serves the measuring commands.
 #pragma once
 #include <signal.h>
 
@@ -95,7 +95,7 @@ class Throttling {
   double earlier_s_ = 0;
 };
 
-// Waits for children and looks at the first of them meanwhile.
+// Waits for children, and looks at the first of them until they end.
 class Attendance {
  public:
   // The host outlives this.
@@ -103,7 +103,7 @@ class Attendance {
 
   Child& start(const Command& command, const LaunchOptions& options);
   void forget_last() { children_.pop_back(); }
-  // Whether the host says stop.
+  // Returns whether the host says stop.
   [[nodiscard]] bool stopped() const;
 
   // Seconds without those in which this process could not look after anything, because it was stopped itself.
@@ -120,7 +120,7 @@ class Attendance {
   [[nodiscard]] const std::vector<std::unique_ptr<Child>>& all() const { return children_; }
 
   [[nodiscard]] Watch::Times times() const { return watch_ ? watch_->times() : Watch::Times{}; }
-  // What was seen of the first child.
+  // Reports what was seen of the first child.
   void report(Run& run);
 
  private:

@@ -53,7 +53,7 @@ bool CallCounter::open(pid_t thread) {
         events_[i].push_back(event);
         ++opened_;
       } else if (errno == ESRCH) {
-        return false;  // it ended meanwhile
+        return false;  // it has ended
       } else {
         why_ = errno == EACCES || errno == EPERM ? "the kernel does not permit it (kernel.perf_event_paranoid)"
                                                  : std::string("the kernel refuses it: ") + std::strerror(errno);

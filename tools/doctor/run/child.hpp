@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A child process with a process group of its own: started with what LaunchOptions say, listened to, waited for. Its life is
-// at most that of the Child: what is left of the group is killed.
+// A child process in its own process group: started with what LaunchOptions say, listened to, waited for. Its life is at
+// most that of the Child: what is left of the group is killed.
 #pragma once
 #include <sys/resource.h>
 #include <sys/types.h>

@@ -11,8 +11,8 @@ namespace freehold::doctor {
 
 class CpuGroup {
  public:
-  // Of a process: `membership` is its /proc/PID/cgroup. Inside a container, whose groups are mounted as the root, the root
-  // stands for what cannot be found.
+  // The group of a process: `membership` is its /proc/PID/cgroup. Inside a container, whose groups are mounted as the root,
+  // the root stands for what cannot be found.
   explicit CpuGroup(const std::string& membership, const std::filesystem::path& root = "/sys/fs/cgroup");
 
   // CPUs, fractions included; 0: no limit.

@@ -136,7 +136,7 @@ class Examination {
       if (expected_status_ && *expected_status_ != 0) return "exit code 0, unlike with its own allocator";
     }
     if (throughput_ && !run.trial.throughput) return "no throughput was found in the output";
-    // What is preloaded is there before the C library is.
+    // A preloaded library is there before the C library is.
     const bool has_libc =
         std::ranges::any_of(run.files, [](const std::string& file) { return file.find("/libc.so.") != std::string::npos; });
     for (const std::string& library : variant.preload) {
@@ -226,7 +226,7 @@ class Examination {
     record_switched();
   }
 
-  // What the probe sees of a program that leaves all to malloc is all that it allocates.
+  // The probe sees every allocation of a program that leaves all to malloc.
   void record_switched() {
     if (tools_.probe.empty() || settings().server.used()) return;
     for (const OwnAllocator& own : outcome_.own_allocators) {
@@ -411,7 +411,7 @@ class Examination {
     judge_switched();
   }
 
-  // What was recorded and sampled; each is made once, so it is read once. None is made later.
+  // Reads what was recorded and sampled; each is made once, so it is read once. None is made later.
   void read_recording_on_all() {
     if (std::exchange(is_read_, true)) return;
     Recordings::Read recorded = read_recording(kAll, sweep_.back());
@@ -448,7 +448,7 @@ class Examination {
     return read;
   }
 
-  // Where the CPU time goes that comes with more threads.
+  // Finds where the CPU time goes that comes with more threads.
   void compare_code() {
     const auto threads = [](const Setting& setting) { return setting.threads != 0 ? setting.threads : setting.cpus; };
     const double factor = static_cast<double>(threads(sweep_.back())) / threads(sweep_.front());

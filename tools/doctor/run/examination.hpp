@@ -30,14 +30,15 @@ struct Request {
   std::string program;  // the file to run
 };
 
-// What can be tried on a program. It depends on what the program is made of, and so is asked for after the first run.
+// The tools that can be tried on a program. That depends on what the program is made of, and so is asked for after the first
+// run.
 struct Tools {
   std::vector<Variant> variants;       // the program as it is first
   bool takes_switches = false;         // a runtime's own switch ("PYTHONMALLOC=malloc") may be added as a treatment
   std::string probe = {}, delay = {};  // libraries to preload: what records, and what delays malloc and free; empty: none
 };
 
-// What the examination does now.
+// The examination's present step.
 struct Activity {
   enum class Kind : std::uint8_t { kReadMachine, kFirstRun, kCountAllocations, kRecordSwitched, kTrial, kReadRecording };
   Kind kind = Kind::kReadMachine;
@@ -67,12 +68,13 @@ struct Caller {
 
 struct Outcome {
   Experiment experiment;
-  // Of the program as it is, in the sweep's last setting and in its first; null: there is none, and a note says why.
+  // These recorded the program as it is, in the sweep's last setting and in its first; null: no recording, and a note says
+  // why.
   std::shared_ptr<const Attribution> recorded, recorded_alone;
   // The runs that were recorded: what recording costs is told by comparing them with the same cell's trials.
   std::optional<Trial> recorded_trial, recorded_alone_trial;
   std::shared_ptr<const Profile> profile;  // of `recorded`, whole stacks; null: the same
-  // Where its threads spin, or write lines that others write: the hottest of these instructions; none: not seen.
+  // The hottest instructions at which its threads spin, or write lines that others write; none: not seen.
   std::optional<Frame> spins_at, contended_at;
   Verdict verdict;
   std::vector<OwnAllocator> own_allocators;

@@ -32,7 +32,7 @@ class LockSleepers {
  private:
   struct Seen {
     std::size_t in_lock = 0, elsewhere = 0;  // looks that found it asleep
-    std::uint64_t sleeps = 0;                // of its own accord, since its start
+    std::uint64_t sleeps = 0;                // by its own calls, since its start
   };
   std::size_t looks_ = 0, asleep_ = 0;
   std::map<pid_t, Seen> threads_;

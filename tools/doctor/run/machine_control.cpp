@@ -33,7 +33,7 @@ constexpr double kTimeout_s = 5;  // a process that has not come by then was kil
 
 enum class Load { kCompute, kMemory };
 
-// What the processes share: their start, and (behind it) what each of them took.
+// The processes share this: their start, and (behind it) what each of them took.
 struct alignas(double) Board {
   std::atomic<unsigned> ready;
   std::atomic<bool> go;

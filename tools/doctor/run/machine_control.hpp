@@ -15,7 +15,7 @@ class MachineControl {
   explicit MachineControl(std::vector<unsigned> cpus) : cpus_(std::move(cpus)) {}
 
   void read(unsigned readings);
-  // Of what has been read; 1 without.
+  // Returns the control of what has been read; 1 without.
   [[nodiscard]] Control control() const;
 
  private:

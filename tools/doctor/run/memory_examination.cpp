@@ -177,7 +177,7 @@ class MemoryRuns {
       if (cell.trials.empty() && cell.failure.empty()) result_.left_out.push_back(cell.variant.how.name);
   }
 
-  // Every cell once a round, but for the program as it is in a round that it has been run for already.
+  // Runs every cell once a round, except the program as it is in a round that it has been run for already.
   void run_rounds(double begin, double once_s) {
     const unsigned most = settings_.rounds > 0 ? settings_.rounds : kMostMemoryRounds;
     for (unsigned round = 1; round <= most && !stopped_; ++round) {

@@ -41,8 +41,8 @@ struct MemoryOutcome {
   int signal = 0;                     // that ended it early, or 0
 };
 
-// Of `settings` the command, the input, the output, the effort, the server and the folder for recordings count.
-// Throws Refused if the program cannot be examined.
+// Uses the command, the input, the output, the effort, the server and the folder for recordings of `settings`. Throws
+// Refused if the program cannot be examined.
 [[nodiscard]] MemoryOutcome examine_memory(const Settings& settings, const std::string& program, const MemoryCaller& caller);
 
 }  // namespace freehold::doctor

@@ -29,7 +29,7 @@ struct OwnAllocator {
 // is called at most once, and only if there is something to count.
 [[nodiscard]] std::vector<OwnAllocator> own_allocators_of(const std::set<std::string>& files,
                                                           const std::function<Run(double)>& run, double seconds);
-// Of one with a switch: calls of malloc as it is, and with all left to malloc.
+// Notes, for one with a switch, the calls of malloc as it is, and with all left to malloc.
 void set_reach(OwnAllocator& own, double calls, double switched_calls);
 // The treatments that the runtimes offer themselves: all is left to malloc, and this malloc is Freehold's.
 void add_switches(std::vector<Variant>& variants, const std::vector<OwnAllocator>& own);

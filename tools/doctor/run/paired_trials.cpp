@@ -46,7 +46,7 @@ class Paired {
   }
 
  private:
-  // What the first run of a version told.
+  // The facts that the first run of a version told.
   struct First {
     double wall_s = 0, cpu_s = 0;
     std::set<std::string> files;

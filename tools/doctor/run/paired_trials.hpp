@@ -28,7 +28,7 @@ struct PairedTrials {
   unsigned rounds = 0;              // instead of a budget
 };
 
-// What the trials do now.
+// The trials' present step.
 struct PairedActivity {
   enum class Kind : std::uint8_t { kFirstRun, kTrial, kRecording };
   Kind kind = Kind::kFirstRun;

@@ -81,7 +81,7 @@ constexpr Level kLevels[] = {
     {Group::kPeersInner, kMostRounds},
 };
 
-// What other mallocs ask is answered if malloc takes no time. The time goes into trials of the program itself; padded
+// Questions to other mallocs are answered if malloc takes no time. The time goes into trials of the program itself; padded
 // blocks and Freehold say whether it matters where blocks lie. Then come all the levels.
 constexpr Level kFirstWhereMallocIsIdle[] = {
     {Group::kSystemEnds, 1},

@@ -26,7 +26,7 @@ constexpr int kNiceSteps = 19;
 constexpr const char* kAutogroup = "/proc/self/autogroup";
 constexpr int kPriority = 1;  // among real-time threads: the lowest
 constexpr int kOwnPriority = 2;
-// What the program starts is ordinary until the next look, and for ever if there is none.
+// A process that the program starts is ordinary until the next look, and for ever if none follows.
 constexpr int kRealTime = SCHED_RR | SCHED_RESET_ON_FORK;
 
 // "/autogroup-17 nice 0"; empty where the kernel has no such groups.

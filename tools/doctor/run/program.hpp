@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Runs a program to its end, once or as several copies at the same time, and says what that took. A run leaves nothing
-// behind: the program has a process group of its own, and what is left of it, or ran away from it, is killed.
+// behind: the program has its own process group, and what is left of it, or ran away from it, is killed.
 //
 // One thread at a time, which must be able to wait for children: SIGCHLD not ignored. Cost beside the program's: a look at
 // /proc every 50 ms, one hundredth of a CPU at most.
@@ -32,14 +32,14 @@ struct Command {
   bool real_time = false;              // see precedence.hpp
 };
 
-// What a run gets beside what the caller's own environment says.
+// A run gets these beside what the caller's own environment says.
 struct LaunchOptions {
   std::vector<std::string> preload;                                   // libraries before the program's own, first one first
   std::vector<std::pair<std::string, std::string>> environment = {};  // set for the program alone
   std::vector<unsigned> cpus = {};                                    // that it may use; empty: all that the caller may
 };
 
-// What the runs of one caller have in common.
+// The runs of one caller have this in common.
 struct Host {
   sigset_t mask{};   // of signals, for the program
   int stop_fd = -1;  // readable: end the run at once; -1: nothing does
@@ -74,8 +74,8 @@ struct Run {
 // Runs it once. `seconds`: the deadline.
 [[nodiscard]] Run run(const Command& command, const LaunchOptions& options, double seconds, const Host& host);
 
-// As many copies at the same time as there are `copies`. The trial is the mean of all, but for the wall time, which is the
-// longest. The first that fails decides how it ended.
+// Runs as many copies at the same time as there are `copies`. The trial is the mean of all, except the wall time, which is
+// the longest. The first that fails decides how it ended.
 [[nodiscard]] Run run_copies(const Command& command, std::span<const LaunchOptions> copies, double seconds,
                              const Host& host);
 

@@ -35,8 +35,8 @@ class Recordings {
   // which are gone afterwards. `unreadable`: as below. Returns whether it was called.
   bool visit(const std::string& name, std::vector<std::string>& unreadable,
              const std::function<void(std::span<const Evidence>)>& f) const;
-  // What was recorded under `name`, the names of the program's functions looked up. `unreadable`: why a process's recording
-  // could not be read, for each such process.
+  // Reads what was recorded under `name`, the names of the program's functions looked up. `unreadable`: why a process's
+  // recording could not be read, for each such process.
   [[nodiscard]] Read read(const std::string& name, std::vector<std::string>& unreadable) const;
   // The function and line of an instruction that was sampled. `maps`: of that run, as in /proc/PID/maps.
   [[nodiscard]] Frame frame_at(const std::string& maps, std::uint64_t address) const;

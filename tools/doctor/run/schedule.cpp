@@ -126,7 +126,7 @@ bool Schedule::run_again(const std::vector<std::size_t>& variants, unsigned runs
     if (std::ranges::find(variants, what.variant) == variants.end()) continue;
     for (unsigned run = 1; run <= runs; ++run) more.push_back({.task = task, .runs = done_[task] + run});
   }
-  // What ran least tells least, and everything is compared with the program as it is.
+  // The task that ran least tells least, and everything is compared with the program as it is.
   std::ranges::stable_sort(more, {},
                            [this](const Goal& goal) { return std::pair(goal.runs, tasks_[goal.task].variant != 0); });
   goals_.insert(goals_.begin(), more.begin(), more.end());

@@ -49,7 +49,7 @@ class Schedule {
   // Seconds after which a run of the task that has not ended is none. The budget waits for the end of one that takes half as
   // long again as expected, if that is within its grace.
   [[nodiscard]] double in_time(std::size_t task) const;
-  // Whether any task might still be run.
+  // Returns whether any task might still be run.
   [[nodiscard]] bool has_time() const;
   // True if all that a verdict needs at least was run, or cannot be for want of time.
   [[nodiscard]] bool can_decide() const;
@@ -62,7 +62,7 @@ class Schedule {
   void give_up(std::size_t task);
 
  private:
-  // What the runs of a task took. One that others held up says little of the next, which may go before them.
+  // The time that the runs of a task took. One that others held up says little of the next, which may go before them.
   class Elapsed {
    public:
     void add(double seconds, bool was_disturbed) {

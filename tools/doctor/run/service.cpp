@@ -96,7 +96,7 @@ class Serving {
     return time_is_up ? Ending::kEnded : ending;
   }
 
-  // What ignores SIGTERM is killed when the deadline is there.
+  // A process that ignores SIGTERM is killed when the deadline is there.
   [[nodiscard]] double grace_s() const { return std::clamp(deadline_ - attendance_.now(), kGraceStopped_s, kGrace_s); }
 
   void finish(Run& run) {

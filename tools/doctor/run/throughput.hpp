@@ -15,7 +15,7 @@ class Throughput {
     kNoExpression,  // it is not a regular expression
     kNoGroup,       // nothing says where in the match the number is
   };
-  // What is wrong with the expression: ECMAScript, with a group around the number.
+  // Says what is wrong with the expression: ECMAScript, with a group around the number.
   [[nodiscard]] static Fault fault_of(const std::string& expression);
 
   // Pre: fault_of(expression) == Fault::kNone.

@@ -45,7 +45,7 @@ Spread spread_of(std::span<const double> values) {
   for (const double value : values) squares += (value - mean) * (value - mean);
   return {squares / (count - 1), count - 1};
 }
-// Of all cells together: two runs of one alone may lie close by chance.
+// Returns the spread of all cells together: two runs of one alone may lie close by chance.
 Spread common_spread_of(const std::vector<MemoryCell>& cells, double MemoryTrial::* figure) {
   Spread all;
   for (const MemoryCell& cell : cells) {
@@ -80,7 +80,7 @@ double chance_of(std::initializer_list<std::span<const double>> samples, const S
   return squared_error <= 0 ? 0 : student_t(squared_error * squared_error / by_freedom) * std::sqrt(squared_error);
 }
 
-// Of a run, in the mean of all runs that could have been seen; with limits that hold those seen, too.
+// Estimates a run, in the mean of all runs that could have been seen; with limits that hold those seen, too.
 Estimate of_runs(const std::vector<MemoryCell>& cells, double MemoryTrial::* figure) {
   const auto values = all_of(cells.front(), figure);
   const double mean = std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
@@ -192,8 +192,8 @@ bool recorded_differs(const MemoryExperiment& experiment, double whole, double s
   return differ(seen, whole, whole) && differ(peak, experiment.record->at_peak.sum(), whole);
 }
 
-// What malloc held free in the other runs, if the recorded run differs by that. What is live depends on the program alone.
-// More than in the recorded run counts only where a treatment saves half of it: else it may have been live.
+// Returns what malloc held free in the other runs, if the recorded run differs by that. What is live depends on the program
+// alone. More than in the recorded run counts only where a treatment saves half of it: else it may have been live.
 double settled_free_bytes(const MemoryExperiment& experiment, const std::vector<MemoryFix>& fixes) {
   const MemoryRecord& record = *experiment.record;
   const double more = median(all_of(experiment.cells.front(), &MemoryTrial::heap_bytes)) - record.heap_bytes;

@@ -41,7 +41,7 @@ enum class MemoryCause : std::uint8_t {
 };
 inline constexpr std::size_t kMemoryCauses = 16;
 [[nodiscard]] std::string_view name_of(MemoryCause cause) noexcept;  // "free-pages"
-// Whether another malloc, or another setting of it, is what the cause asks for.
+// Returns whether another malloc, or another setting of it, is what the cause asks for.
 [[nodiscard]] bool blames_allocator(MemoryCause cause) noexcept;
 
 // Why there is no cause.
@@ -58,7 +58,7 @@ enum class MemoryDoubt : std::uint8_t {
 };
 [[nodiscard]] std::string_view name_of(MemoryDoubt doubt) noexcept;  // "recording-differs"
 
-// What is tried. Each is a question.
+// The treatments that are tried. Each is a question.
 enum class MemoryTreatment : std::uint8_t {
   kNone,      // the program as it is
   kOneArena,  // would one arena hold it?
@@ -89,7 +89,7 @@ struct MemoryCell {
   std::string failure;              // how it ended otherwise, in words; empty: never
 };
 
-// Of the run that was recorded.
+// The run that was recorded.
 struct MemoryRecord {
   MemoryParts mean, at_peak;  // of what was resident; free bytes not divided yet
   double files_at_peak = 0;   // in tmpfs, beside what was resident then
@@ -111,7 +111,7 @@ struct MemoryExperiment {
   bool complete = true;
 };
 
-// What a treatment did.
+// The effect of a treatment.
 struct MemoryFix {
   std::size_t cell = 0;
   Estimate saved;  // bytes, of the mean over the run's time; less than nothing: it takes more
@@ -133,12 +133,12 @@ struct MemoryVerdict {
   std::optional<std::size_t> best_fix;  // into fixes: what saves most; none: nothing does
 };
 
-// Below this nobody asks: a program with the C++ library and one thread takes 3 to 4 MiB.
+// Less than this is not worth a question: a program with the C++ library and one thread takes 3 to 4 MiB.
 inline constexpr double kLittleBytes = 8.0 * (1 << 20);
 
 // Mean of a run, the peak, and the last: from its snapshots. None: nothing was seen.
 [[nodiscard]] std::optional<MemoryTrial> trial_of(const std::vector<MemorySnapshot>& snapshots, bool is_glibc);
-// What a recorded run held, by what was recorded of it. `snapshots` is not empty.
+// Returns what a recorded run held, by what was recorded of it. `snapshots` is not empty.
 [[nodiscard]] MemoryRecord record_of(const std::vector<MemorySnapshot>& snapshots, const LiveHistory& live, bool is_glibc);
 
 // Pre: the first cell has a trial.

@@ -26,7 +26,7 @@ struct SiteAdvice {
   double cpu_share = 0;  // of the program's CPU time that goes into its blocks
 };
 
-// Of the hottest sites, at most three, which take 2% of the allocator's time or more.
+// Advises on the hottest sites, at most three, which take 2% of the allocator's time or more.
 [[nodiscard]] std::vector<SiteAdvice> advice_of(const Attribution& attribution);
 
 }  // namespace freehold::doctor

@@ -45,7 +45,7 @@ enum class Cause : std::uint8_t {
 inline constexpr std::size_t kCauses = 14;
 [[nodiscard]] std::string_view name_of(Cause cause) noexcept;  // "allocator-lock"
 [[nodiscard]] std::optional<Cause> cause_of(std::string_view name) noexcept;
-// Whether the allocator is to blame: alone, or (mixed) among others.
+// Returns whether the allocator is to blame: alone, or (mixed) among others.
 [[nodiscard]] bool blames_allocator(Cause cause) noexcept;
 
 // From this share of the CPUs on that others took, only what is sure in spite of them is said.
@@ -64,7 +64,8 @@ enum class Doubt : std::uint8_t {
 inline constexpr std::size_t kDoubts = 7;
 [[nodiscard]] std::string_view name_of(Doubt doubt) noexcept;  // "busy-machine"
 
-// What a verdict rests on. Other processes change times, but not what was counted: faults, memory, waits, lines, CPU time.
+// Says what a verdict rests on. Other processes change times, but not what was counted: faults, memory, waits, lines, CPU
+// time.
 enum class Basis : std::uint8_t { kTime, kCounts, kBoth };
 [[nodiscard]] std::string_view name_of(Basis basis) noexcept;  // "counts"
 
