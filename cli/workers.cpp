@@ -61,10 +61,11 @@ void add_numbers(const WorkersOptions& options, ProcessPoolOptions& pool) {
   const auto number = [](const auto& text, const char* option, std::uint32_t least, std::uint32_t most, auto& value) {
     if (text) value = parse_number(option, *text, least, most);
   };
-  const auto milliseconds = [](const auto& text, const char* option, std::uint32_t least, process::Nanoseconds& value) {
+  const auto milliseconds = [](const auto& text, const char* option, std::uint32_t least,
+                               std::optional<process::Nanoseconds>& value) {
     if (text) value = std::chrono::milliseconds(parse_number(option, *text, least, kMost));
   };
-  const auto mebibytes = [](const auto& text, const char* option, std::uint64_t& value) {
+  const auto mebibytes = [](const auto& text, const char* option, std::optional<std::uint64_t>& value) {
     if (text) value = std::uint64_t{parse_number(option, *text, 1, 1u << 24)} << 20;
   };
   number(options.workers, "--workers", 1, kMostWorkers, pool.max_workers);
@@ -75,6 +76,7 @@ void add_numbers(const WorkersOptions& options, ProcessPoolOptions& pool) {
   number(options.max_output, "--max-output", 1, kMostBytes, pool.max_output_bytes);
   milliseconds(options.run_timeout, "--run-timeout", 1, pool.run_timeout);
   milliseconds(options.idle_timeout, "--idle-timeout", 0, pool.idle_timeout);
+  if (pool.idle_timeout == process::Nanoseconds(0)) pool.idle_timeout.reset();
   milliseconds(options.max_age, "--max-age", 1, pool.max_age);
   mebibytes(options.max_rss, "--max-rss", pool.max_rss_bytes);
   mebibytes(options.kill_rss, "--kill-rss", pool.kill_rss_bytes);

@@ -25,6 +25,11 @@ extern "C" {
 #define FREEHOLD_NOEXCEPT
 #endif
 
+#ifndef FREEHOLD_NO_LIMIT
+/// A limit that is none: of time, of bytes, of a number.
+#define FREEHOLD_NO_LIMIT UINT64_MAX
+#endif
+
 /// A private heap.
 typedef struct freehold_heap freehold_heap_t;
 
@@ -34,7 +39,7 @@ enum freehold_heap_kind {
   FREEHOLD_HEAP_OWNER_LOCKED = 1  ///< one thread at a time, which the caller must see to: OwnerLockedHeap
 };
 
-/// What a heap is made with. A member that is zero is as if it were not given.
+/// What a heap is made with. A member that is 0 has its default.
 typedef struct freehold_heap_options_t {
   /// sizeof(freehold_heap_options_t): later versions append members.
   size_t size;
@@ -44,7 +49,7 @@ typedef struct freehold_heap_options_t {
   int waits;
   /// For reports; must live as long as the heap. Null: "".
   const char* name;
-  /// The limit of pages in use and large blocks; 0: no limit.
+  /// The limit of pages in use and large blocks; default: FREEHOLD_NO_LIMIT.
   size_t limit_bytes;
   /// Called when `bytes` would exceed the limit; not 0: try again. May free blocks of the heap. Null: no call.
   int (*on_limit)(void* context, size_t bytes);
@@ -65,7 +70,7 @@ typedef struct freehold_heap_stats_t {
   uint64_t live_bytes;    ///< of the slots of these blocks
   uint64_t used_bytes;    ///< of pages that belong to a size class, and of large blocks: what the limit counts
   uint64_t held_bytes;    ///< of slabs and large blocks: what the engine handed out
-  uint64_t limit_bytes;   ///< UINT64_MAX: no limit
+  uint64_t limit_bytes;   ///< or FREEHOLD_NO_LIMIT
   uint64_t slabs;         ///< of 64 KiB
   uint64_t large_blocks;  ///< blocks that have memory of their own
   uint64_t conflicts;     ///< operations that met another thread; 0 for the owner-locked kind

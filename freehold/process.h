@@ -23,7 +23,12 @@ typedef struct freehold_process_pool freehold_process_pool_t;
 /// A submitted task.
 typedef struct freehold_process_task freehold_process_task_t;
 
-/// How a pool runs its workers. A member that is 0 has its default.
+#ifndef FREEHOLD_NO_LIMIT
+/// A limit that is none: of time, of bytes, of a number.
+#define FREEHOLD_NO_LIMIT UINT64_MAX
+#endif
+
+/// How a pool runs its workers. A member that is 0 has its default; a limit may be FREEHOLD_NO_LIMIT.
 typedef struct freehold_process_pool_options_t {
   size_t size;                 ///< sizeof(freehold_process_pool_options_t): later versions append members
   const char* component;       ///< a shared object that exports freehold_run (component.h)
@@ -77,8 +82,6 @@ enum freehold_process_result {
   FREEHOLD_PROCESS_NO_MEMORY = 35,   ///< less memory is left than the input needs, or a result that must leave the table
   FREEHOLD_PROCESS_BAD_OPTIONS = 36  ///< the options of the task are not known to this version
 };
-/// A wait without an end, where 0 means no wait at all.
-#define FREEHOLD_NO_LIMIT UINT64_MAX
 
 /// In a worker program: runs tasks until it is time to end.
 /// @param component  called for each task, with the signature of component.h
@@ -110,10 +113,10 @@ size_t freehold_process_pool_error(freehold_process_pool_t* pool, char* text, si
 /// @param pool  NULL does nothing
 void freehold_process_pool_destroy(freehold_process_pool_t* pool);
 
-/// Options of one task. A member that is 0 has the pool's default.
+/// Options of one task. A member that is 0 has the pool's default; a limit may be FREEHOLD_NO_LIMIT.
 typedef struct freehold_process_task_options_t {
   size_t size;                  ///< sizeof(freehold_process_task_options_t): later versions append members
-  uint64_t submit_timeout_ms;   ///< waits for so long while the table is full; 0: not at all; FREEHOLD_NO_LIMIT
+  uint64_t submit_timeout_ms;   ///< waits for so long while the table is full; here 0 is zero: it does not wait
   uint64_t run_timeout_ms;      ///< time limit of one run
   uint64_t total_timeout_ms;    ///< time limit from submission to result, over waiting and all attempts
   uint32_t max_attempts;        ///< runs in all, if workers die
@@ -156,7 +159,7 @@ int freehold_process_pool_submit(freehold_process_pool_t* pool, const void* inpu
                                  const freehold_process_task_options_t* options, freehold_process_task_t** task);
 /// Waits for a task.
 /// @param task        the task
-/// @param timeout_ms  at most so long
+/// @param timeout_ms  at most so long; FREEHOLD_NO_LIMIT: without an end
 /// Returns: 1 if it is over, else 0.
 int freehold_process_task_wait(freehold_process_task_t* task, uint64_t timeout_ms);
 /// Waits for a task and takes its output. The task is gone afterwards, unless the result is
@@ -188,7 +191,7 @@ void freehold_process_task_kill(freehold_process_task_t* task);
 
 /// Refuses tasks from now on, and waits until the accepted ones are over.
 /// @param pool        the pool
-/// @param timeout_ms  at most so long
+/// @param timeout_ms  at most so long; FREEHOLD_NO_LIMIT: without an end
 /// Returns: 1 if they are over, else 0.
 int freehold_process_pool_drain(freehold_process_pool_t* pool, uint64_t timeout_ms);
 /// How freehold_process_pool_stats writes the figures.

@@ -62,7 +62,10 @@ ordered_json results_json(const Settings& settings, const Results& results) {
   for (const TaskFailure& failure : results.failures) failures.push_back({{"task", failure.task}, {"why", failure.why}});
   ordered_json ended = ordered_json::object();
   for_each_end(results, [&](const char* why, std::uint64_t count) { ended[why] = count; });
-  const auto milliseconds = [](process::Nanoseconds time) { return time.count() / 1'000'000; };
+  const auto milliseconds = [](std::optional<process::Nanoseconds> time) {
+    return time ? ordered_json(time->count() / 1'000'000) : ordered_json(nullptr);
+  };
+  const auto limit = [](std::optional<std::uint64_t> most) { return most ? ordered_json(*most) : ordered_json(nullptr); };
   return {
       {"format", "freehold-workers"},
       {"version", 1},
@@ -76,10 +79,10 @@ ordered_json results_json(const Settings& settings, const Results& results) {
         {"run_timeout_ms", milliseconds(pool.run_timeout)},
         {"max_attempts", pool.max_attempts},
         {"idle_timeout_ms", milliseconds(pool.idle_timeout)},
-        {"max_tasks", pool.max_tasks},
-        {"max_rss_bytes", pool.max_rss_bytes},
+        {"max_tasks", limit(pool.max_tasks)},
+        {"max_rss_bytes", limit(pool.max_rss_bytes)},
         {"max_age_ms", milliseconds(pool.max_age)},
-        {"kill_rss_bytes", pool.kill_rss_bytes},
+        {"kill_rss_bytes", limit(pool.kill_rss_bytes)},
         {"max_input_bytes", pool.max_input_bytes},
         {"max_output_bytes", pool.max_output_bytes}}},
       {"tasks",

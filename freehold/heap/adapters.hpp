@@ -95,12 +95,12 @@ class FallbackHeap {
 
 /// Figures of a CountingResource. Bytes are those that were asked for.
 struct ResourceStats {
-  std::uint64_t live_objects = 0;  ///< blocks that are in use
-  std::uint64_t live_bytes = 0;    ///< bytes that are in use
-  std::uint64_t peak_bytes = 0;    ///< the most bytes that were in use at once
-  std::uint64_t allocations = 0;   ///< allocations that ever succeeded
-  std::uint64_t refused = 0;       ///< allocations that the limit refused
-  std::uint64_t limit_bytes = 0;   ///< as the constructor was told
+  std::uint64_t live_objects = 0;              ///< blocks that are in use
+  std::uint64_t live_bytes = 0;                ///< bytes that are in use
+  std::uint64_t peak_bytes = 0;                ///< the most bytes that were in use at once
+  std::uint64_t allocations = 0;               ///< allocations that ever succeeded
+  std::uint64_t refused = 0;                   ///< allocations that the limit refused
+  std::optional<std::uint64_t> limit_bytes{};  ///< as the constructor was told
 };
 
 //   Invariant: live_bytes_ <= limit_bytes_, the bytes of allocations under way included.
@@ -110,9 +110,10 @@ class CountingResource final : public std::pmr::memory_resource {
  public:
   /// A resource before another one.
   /// @param behind       must outlive the resource
-  /// @param limit_bytes  the most bytes in use at once, as asked for, without what `behind` adds
-  explicit CountingResource(std::pmr::memory_resource& behind, std::size_t limit_bytes = kNoLimit) noexcept
-      : behind_(&behind), limit_bytes_(limit_bytes) {}
+  /// @param limit_bytes  the most bytes in use at once, as asked for, without what `behind` adds; nullopt: no limit
+  explicit CountingResource(std::pmr::memory_resource& behind,
+                            std::optional<std::size_t> limit_bytes = std::nullopt) noexcept
+      : behind_(&behind), limit_bytes_(limit_bytes.value_or(SIZE_MAX)) {}
 
   /// The figures; each is exact at rest.
   [[nodiscard]] ResourceStats stats() const noexcept {
@@ -123,7 +124,7 @@ class CountingResource final : public std::pmr::memory_resource {
     stats.peak_bytes = peak_bytes_.load(std::memory_order_relaxed);
     stats.allocations = allocations_.load(std::memory_order_relaxed);
     stats.refused = refused_.load(std::memory_order_relaxed);
-    stats.limit_bytes = limit_bytes_;
+    if (limit_bytes_ != SIZE_MAX) stats.limit_bytes = limit_bytes_;
     return stats;
   }
 

@@ -34,7 +34,7 @@ struct freehold_heap {
   [[nodiscard]] heap::HeapOptions translated() noexcept {
     heap::HeapOptions t;
     if (options.name != nullptr) t.name = options.name;
-    if (options.limit_bytes != 0) t.limit_bytes = options.limit_bytes;
+    if (options.limit_bytes != 0 && options.limit_bytes != FREEHOLD_NO_LIMIT) t.limit_bytes = options.limit_bytes;
     if (options.on_limit != nullptr) t.on_limit = ask;
     t.on_limit_context = this;
     if (options.waits != 0) t.when_limited = heap::WhenLimited::kWait;
@@ -143,8 +143,16 @@ size_t freehold_heap_trim(freehold_heap_t* h) noexcept {
 }
 int freehold_heap_stats(freehold_heap_t* h, freehold_heap_stats_t* out, size_t size) noexcept {
   const heap::HeapStats s = on(h, [](auto& any) { return any.stats(); });
-  const freehold_heap_stats_t all{sizeof all,   s.name,        s.live_objects, s.live_bytes,   s.used_bytes,
-                                  s.held_bytes, s.limit_bytes, s.slabs,        s.large_blocks, s.conflicts};
+  const freehold_heap_stats_t all{sizeof all,
+                                  s.name,
+                                  s.live_objects,
+                                  s.live_bytes,
+                                  s.used_bytes,
+                                  s.held_bytes,
+                                  s.limit_bytes.value_or(FREEHOLD_NO_LIMIT),
+                                  s.slabs,
+                                  s.large_blocks,
+                                  s.conflicts};
   return base::fill_sized(out, size, all) ? 0 : -1;
 }
 

@@ -65,7 +65,7 @@ class HeapMemory {
   void add_to(HeapStats& stats) const noexcept {
     stats.used_bytes += used_bytes_.load();
     stats.held_bytes += held_bytes_.load();
-    stats.limit_bytes = limit_bytes_;
+    if (limit_bytes_ != SIZE_MAX) stats.limit_bytes = limit_bytes_;
   }
   // The places of all that, from `heap` on.
   void add_to(LiveHeapLayout& layout, const void* heap) const noexcept {

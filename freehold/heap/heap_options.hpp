@@ -3,11 +3,9 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 namespace freehold::heap {
-
-/// A heap without a limit.
-inline constexpr std::size_t kNoLimit = ~std::size_t{0};
 
 /// Chooses what an allocation does that would exceed the limit and for which on_limit found nothing. When memory itself is
 /// out, or the limit is too low even for an empty heap, it always fails, and on_limit is not called. A failure is null from
@@ -22,8 +20,8 @@ struct HeapOptions {
   /// For reports; must live as long as the heap.
   const char* name = "";
   /// The most bytes that pages of slabs and large blocks may have in use, with 4 KiB the smallest unit; freed memory counts
-  /// until its page is wholly free.
-  std::size_t limit_bytes = kNoLimit;
+  /// until its page is wholly free. nullopt: no limit.
+  std::optional<std::size_t> limit_bytes{};
   /// Called when `bytes` would exceed the limit; true: try again. May free blocks of the heap.
   bool (*on_limit)(void* context, std::size_t bytes) noexcept = nullptr;
   /// The first argument of on_limit.
@@ -47,8 +45,8 @@ struct HeapStats {
   std::uint64_t used_bytes = 0;
   /// Bytes of slabs and large blocks: what the engine handed out.
   std::uint64_t held_bytes = 0;
-  /// The limit, or kNoLimit.
-  std::uint64_t limit_bytes = 0;
+  /// As the options gave it.
+  std::optional<std::uint64_t> limit_bytes{};
   /// Slabs of 64 KiB.
   std::uint64_t slabs = 0;
   /// Blocks that have memory of their own, above the largest size class.

@@ -48,7 +48,7 @@ class BasicOwnerLockedHeap {
   /// @param options  name, limit and behaviour at the limit, which cannot be to wait
   /// @param source   where slabs come from
   explicit BasicOwnerLockedHeap(const HeapOptions& options = {}, Source source = {}) noexcept
-      : slabs_(this, options.limit_bytes, placed(source, options)), options_(options) {
+      : slabs_(this, options.limit_bytes.value_or(SIZE_MAX), placed(source, options)), options_(options) {
     FREEHOLD_ASSERT(options.when_limited != WhenLimited::kWait);  // no other thread could give anything back
   }
   BasicOwnerLockedHeap(const BasicOwnerLockedHeap&) = delete;

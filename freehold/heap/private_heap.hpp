@@ -56,7 +56,9 @@ class BasicPrivateHeap {
   /// @param options  name, limit and behaviour at the limit
   /// @param source   where slabs come from
   explicit BasicPrivateHeap(const HeapOptions& options = {}, Source source = {}) noexcept
-      : shards_(this, options.limit_bytes, placed(source, options)), options_(options), registration_(*this) {}
+      : shards_(this, options.limit_bytes.value_or(SIZE_MAX), placed(source, options)),
+        options_(options),
+        registration_(*this) {}
   BasicPrivateHeap(const BasicPrivateHeap&) = delete;
   BasicPrivateHeap& operator=(const BasicPrivateHeap&) = delete;
   /// Ends every block; destructors of objects do not run.

@@ -265,19 +265,12 @@ class BestPool {
 struct Best {
   /// Its name on command lines and in tables.
   static constexpr std::string_view kName = "best";
-  /// The paper or the project that described the pool first.
-  static constexpr std::string_view kSource = "article 2, the pool its author wished for";
   /// Acquire finds the last free slot, in whatever thread it was released.
   static constexpr bool kFindsLast = true;
-  /// Models explore it with fewer preemptions.
-  static constexpr bool kManySteps = true;
   /// Bytes a slot, at most.
   static constexpr double kBookkeepingBytes = 0.9;  // slots of 1 KiB; 0.65 for small ones
   /// Its memory orders.
   static constexpr BestPoolOrders kOrders{};
-  /// Orders whose weakening no test can see.
-  static constexpr Unobservable kUnobservable[] = {
-      {6, "the heavy fence before publishes the same, and all look at the arrays in one order"}};
   /// The pool on a machine.
   /// @tparam A           the machine's atomics
   /// @tparam Contention  what is counted

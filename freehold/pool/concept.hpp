@@ -4,7 +4,7 @@
 //   acquire()      a free slot, aligned as asked, contents unspecified; null when no slot is free (never an exception), or,
 //                  unless kFindsLast, when those that are free lie in other threads' caches
 //   release(slot)  takes back what acquire() of the same pool gave; any thread may, not only the one that acquired it
-//   capacity()     how many slots there can be at most; kNoLimit where only memory bounds it
+//   capacity()     how many slots there can be at most
 //   flush()        optional: gives back what the pool keeps for the calling thread, as the end of a thread does
 //   contention()   what the Contention policy counted; zeros under IgnoreContention
 //
@@ -13,7 +13,6 @@
 #pragma once
 #include <concepts>
 #include <cstddef>
-#include <string_view>
 
 #include "freehold/sync/atomics.hpp"
 #include "freehold/sync/policies.hpp"
@@ -29,9 +28,6 @@ struct PoolShape {
   void* memory = nullptr;                             ///< where the slots are to lie; null: the pool makes its own
   bool memory_has_room = false;  ///< it is of Slots::bytes_for(): in checked mode there is room for canaries
 };
-
-/// The capacity of a pool that only memory limits.
-inline constexpr std::size_t kNoLimit = ~std::size_t{0};
 
 /// A number of slots of one size, handed out by acquire() and taken back by release().
 /// @tparam P  the pool
@@ -59,12 +55,5 @@ using CountedPool = typename S::template Pool<sync::NativeAtomics, sync::CountCo
 
 // A strategy without orders to choose names this as its orders.
 struct NoOrders {};
-
-// An order of S::kOrders, by its place among the members (nested ones counted where they stand), that stays although its
-// weakening cannot be observed, and why.
-struct Unobservable {
-  std::size_t order = 0;
-  std::string_view reason;
-};
 
 }  // namespace freehold::pool

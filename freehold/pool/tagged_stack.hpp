@@ -144,7 +144,6 @@ class TaggedStackPool {
 
 struct TaggedStack {
   static constexpr std::string_view kName = "tagged-stack";
-  static constexpr std::string_view kSource = "article 1, Pool_t (SList)";
   static constexpr bool kFindsLast = true;
   static constexpr double kBookkeepingBytes = 4;
   static constexpr TaggedStackOrders kOrders{};

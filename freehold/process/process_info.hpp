@@ -12,13 +12,13 @@ namespace freehold::process {
 
 // Nanoseconds of the clock that all processes share (CLOCK_MONOTONIC).
 [[nodiscard]] std::uint64_t now() noexcept;
-// A duration of the public interface on that clock. 0 and kNoLimit mean no limit.
-[[nodiscard]] constexpr std::uint64_t nanoseconds_of(Nanoseconds time) noexcept {
-  return time == kNoLimit ? 0 : static_cast<std::uint64_t>(std::max<std::int64_t>(time.count(), 0));
+// A limit of the public interface on that clock, where 0 stands for none; a limit of zero is the shortest one.
+[[nodiscard]] constexpr std::uint64_t nanoseconds_of(std::optional<Nanoseconds> limit) noexcept {
+  return limit ? static_cast<std::uint64_t>(std::max<std::int64_t>(limit->count(), 1)) : 0;
 }
 // When a wait of so long ends; kForever if never.
-[[nodiscard]] inline std::uint64_t deadline_of(Nanoseconds time) noexcept {
-  return time == kNoLimit ? sync::kForever : now() + nanoseconds_of(time);
+[[nodiscard]] inline std::uint64_t deadline_of(std::optional<Nanoseconds> time) noexcept {
+  return time ? now() + static_cast<std::uint64_t>(std::max<std::int64_t>(time->count(), 0)) : sync::kForever;
 }
 // How long it is until then; kForever if for ever, 0 if it is past.
 [[nodiscard]] inline std::uint64_t left_until(std::uint64_t end) noexcept {

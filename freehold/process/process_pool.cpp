@@ -112,7 +112,7 @@ std::string wrong_with(const ProcessPoolOptions& options, const TableShape& shap
   if (options.inherited.size() > kLowestPoolDescriptor - kFirstInherited) return "more descriptors to inherit than five";
   for (const int fd : options.inherited)
     if (::fcntl(fd, F_GETFD) < 0) return "a descriptor to inherit is not open";
-  if (!options.memory_cgroup.empty() && options.kill_rss_bytes == 0) return "memory_cgroup needs kill_rss_bytes";
+  if (!options.memory_cgroup.empty() && !options.kill_rss_bytes) return "memory_cgroup needs kill_rss_bytes";
   return "";
 }
 
@@ -169,7 +169,7 @@ bool ProcessPool::accepts() const noexcept {
   return supervisor_ && !supervisor_->is_broken() && !draining_.load(std::memory_order_relaxed);
 }
 
-bool ProcessPool::drain(Nanoseconds timeout) {
+bool ProcessPool::drain(std::optional<Nanoseconds> timeout) {
   draining_.store(true);
   if (!supervisor_) return true;
   const Table& table = client_->table();

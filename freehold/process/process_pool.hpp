@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <source_location>
 #include <span>
 #include <string>
@@ -40,7 +41,8 @@ class Supervisor;
 [[nodiscard]] inline const char* header_file() { return std::source_location::current().file_name(); }
 }  // namespace process
 
-/// How a pool runs its workers. Either `component` or `command` is needed; everything else has a default.
+/// How a pool runs its workers. Either `component` or `command` is needed; everything else has a default. A limit that
+/// is nullopt is none.
 struct ProcessPoolOptions {
   std::string component{};                   ///< a shared object that exports freehold_run (component.h)
   std::vector<std::string> command{};        ///< or a worker program (process::Worker) and its arguments
@@ -52,15 +54,16 @@ struct ProcessPoolOptions {
   std::uint64_t max_output_bytes = 1 << 20;  ///< bytes of one output; likewise
   unsigned max_clients = 63;                 ///< other processes that may attach, see ProcessPool::serve()
   unsigned max_attempts = 3;                 ///< runs of a task whose workers die
-  process::Nanoseconds run_timeout{0};       ///< time limit of one run, unless the task has its own; 0: none
-  process::RetryOptions retry{};             ///< for tasks that the component rejects, unless the task has its own
-  process::Nanoseconds load_timeout{
-      std::chrono::seconds(60)};  ///< a worker that has not started by then is killed; 0: never
-  process::Nanoseconds idle_timeout{std::chrono::seconds(10)};  ///< a worker without a task ends after so long; 0: never
-  process::Nanoseconds max_age{0};                              ///< a worker ends after so long, between two tasks; 0: never
-  std::uint64_t max_tasks = 0;                                  ///< a worker ends after so many tasks; 0: never
-  std::uint64_t max_rss_bytes = 0;   ///< a worker ends between two tasks when it holds so many bytes; 0: never
-  std::uint64_t kill_rss_bytes = 0;  ///< a worker is killed, even in a task, when it holds so many bytes; 0: never
+  std::optional<process::Nanoseconds> run_timeout{};  ///< time limit of one run, unless the task has its own
+  process::RetryOptions retry{};                      ///< for tasks that the component rejects, unless the task has its own
+  /// A worker that has not started by then is killed.
+  std::optional<process::Nanoseconds> load_timeout{std::chrono::seconds(60)};
+  /// A worker without a task ends after so long.
+  std::optional<process::Nanoseconds> idle_timeout{std::chrono::seconds(10)};
+  std::optional<process::Nanoseconds> max_age{};  ///< a worker ends after so long, between two tasks
+  std::optional<std::uint64_t> max_tasks{};       ///< a worker ends after so many tasks
+  std::optional<std::uint64_t> max_rss_bytes{};   ///< a worker ends between two tasks when it holds so many bytes
+  std::optional<std::uint64_t> kill_rss_bytes{};  ///< a worker is killed, even in a task, when it holds so many bytes
   /// With kill_rss_bytes: a memory cgroup in which this user may make others. The kernel then holds each worker and its
   /// children to the limit plus the room of one task. Without it, the pool checks its workers' memory 100 times a second.
   std::string memory_cgroup{};
@@ -139,9 +142,9 @@ class ProcessPool {
   /// Returns: the place. Errors: as submit().
   [[nodiscard]] process::Draft draft(const process::TaskOptions& options);
   /// Refuses tasks from now on, and waits until the accepted ones are over.
-  /// @param timeout  at most so long
+  /// @param timeout  at most so long; nullopt: no limit
   /// Returns: whether they are over.
-  bool drain(process::Nanoseconds timeout);
+  bool drain(std::optional<process::Nanoseconds> timeout);
 
   /// Lets another process use this pool, by process::AttachedClient, until it closes its socket or dies. Processes of other
   /// users are refused. For a pool with a name, process::NamedSocket makes the sockets.

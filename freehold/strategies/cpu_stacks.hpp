@@ -174,7 +174,6 @@ class CpuStacksPool {
 /// A small stack for each CPU by restartable sequences. It does not find the slots of other CPUs.
 struct CpuStacks {
   static constexpr std::string_view kName = "cpu-stacks";
-  static constexpr std::string_view kSource = "restartable sequences";
   static constexpr bool kFindsLast = false;
   static constexpr double kBookkeepingBytes = 4;
   static constexpr NoOrders kOrders{};

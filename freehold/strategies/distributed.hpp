@@ -176,7 +176,6 @@ struct DistributedStacks {
   static constexpr bool kFindsLast = true;
   static constexpr double kBookkeepingBytes = 4;
   static constexpr DistributedStackOrders kOrders{};
-  static constexpr auto kUnobservable = kUnobservableInScenarios<0, 2, 3, 4, 5>;
   template <sync::Atomics A, class Contention = sync::IgnoreContention, DistributedStackOrders O = kOrders>
   using Pool = Distributed<TaggedStackPool<A, Contention, O.stack>, SpreadOf<A>, TakeFromNeighbour, Contention, O.shortage>;
 };
@@ -184,17 +183,14 @@ struct DistributedStacks {
 /// Lock-free stacks, one for each few threads, round robin; a slot returns to its own.
 struct StacksByThread : DistributedStacks<ByThread> {
   static constexpr std::string_view kName = "stacks-by-thread";
-  static constexpr std::string_view kSource = "article 1, Array_of_pools_t, round robin";
 };
 /// Lock-free stacks, chosen by a hash of the thread's id; a slot returns to its own.
 struct StacksByHash : DistributedStacks<ByHash> {
   static constexpr std::string_view kName = "stacks-by-hash";
-  static constexpr std::string_view kSource = "article 1, Array_of_pools_t, hash of the thread id";
 };
 /// Lock-free stacks, one for each CPU; a slot returns to its own.
 struct StacksByCpu : DistributedStacks<ByCpu> {
   static constexpr std::string_view kName = "stacks-by-cpu";
-  static constexpr std::string_view kSource = "article 1, Array_of_pools_t, current processor";
 };
 
 }  // namespace freehold::pool

@@ -200,16 +200,9 @@ class HazardSet {
 /// A lock-free stack that hazard pointers protect instead of a tag.
 struct HazardStack {
   static constexpr std::string_view kName = "hazard-stack";
-  static constexpr std::string_view kSource = "article 2, its last line; Michael 2004";
   static constexpr bool kFindsLast = true;
-  static constexpr bool kManySteps = true;
   static constexpr double kBookkeepingBytes = 4;
   static constexpr HazardStackOrders kOrders{};
-  static constexpr std::array kUnobservable{Unobservable{2, "seen by tests/model/hazard_model.cpp"},
-                                            Unobservable{4, "as a stack's push in tests/model/search_model.cpp"},
-                                            Unobservable{5, "as a stack's push in tests/model/search_model.cpp"},
-                                            Unobservable{7, "seen by tests/model/shortage_model.cpp and search_model.cpp"},
-                                            Unobservable{8, "seen by tests/model/shortage_model.cpp and search_model.cpp"}};
   template <sync::Atomics A, class Contention = sync::IgnoreContention, HazardStackOrders O = kOrders>
   using Pool = SlotSetPool<HazardSet<A, O>, Contention>;
 };

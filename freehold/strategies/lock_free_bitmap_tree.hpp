@@ -134,11 +134,9 @@ class FreeSlotTree {
 /// A hierarchy of bits without a lock: any free slot is found in nearly constant time.
 struct LockFreeBitmapTree {
   static constexpr std::string_view kName = "lock-free-bitmap-tree";
-  static constexpr std::string_view kSource = "article 2, S5, without its lock";
   static constexpr bool kFindsLast = true;
   static constexpr double kBookkeepingBytes = 64.0 / 63 / 8;
   static constexpr LockFreeBitmapTreeOrders kOrders{};
-  static constexpr auto kUnobservable = kUnobservableInScenarios<1, 3, 4>;
   template <sync::Atomics A, class Contention = sync::IgnoreContention, LockFreeBitmapTreeOrders O = kOrders>
   using Pool = SlotSetPool<FreeSlotTree<A, O>, Contention>;
 };

@@ -52,11 +52,9 @@ class LockFreeBitSet {
 /// A bit for each slot, without a lock; threads work in different words.
 struct LockFreeBits {
   static constexpr std::string_view kName = "lock-free-bits";
-  static constexpr std::string_view kSource = "article 2, S4, without its lock";
   static constexpr bool kFindsLast = true;
   static constexpr double kBookkeepingBytes = 1.0 / 8;
   static constexpr LockFreeBitsOrders kOrders{};
-  static constexpr auto kUnobservable = kUnobservableInScenarios<0, 1, 2, 3, 4>;
   template <sync::Atomics A, class Contention = sync::IgnoreContention, LockFreeBitsOrders O = kOrders>
   using Pool = SlotSetPool<LockFreeBitSet<A, O>, Contention>;
 };

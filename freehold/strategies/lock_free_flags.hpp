@@ -103,11 +103,9 @@ class LockFreeFlagSet {
 /// A flag for each slot and a cursor that goes round, without a lock: S2 of article 2.
 struct LockFreeFlags {
   static constexpr std::string_view kName = "lock-free-flags";
-  static constexpr std::string_view kSource = "article 2, S2";
   static constexpr bool kFindsLast = true;
   static constexpr double kBookkeepingBytes = 4;
   static constexpr LockFreeFlagsOrders kOrders{};
-  static constexpr auto kUnobservable = kUnobservableInScenarios<0, 1, 2, 3, 4>;
   template <sync::Atomics A, class Contention = sync::IgnoreContention, LockFreeFlagsOrders O = kOrders>
   using Pool = SlotSetPool<LockFreeFlagSet<A, O>, Contention>;
 };

@@ -192,12 +192,10 @@ struct BitmapTreeOf {
 /// A hierarchy of bits behind a lock, constant in time, with words of 64.
 struct LockedBitmapTree : BitmapTreeOf<LockedBitTree, std::uint64_t> {
   static constexpr std::string_view kName = "locked-bitmap-tree";
-  static constexpr std::string_view kSource = "article 2, S5, words of 64, one lock";
 };
 /// The same with words of 32, and a lock each for the slots' bits and the hierarchy: S5 of article 2.
 struct LockedBitmapTree32 : BitmapTreeOf<TwiceLockedBitTree, std::uint32_t> {
   static constexpr std::string_view kName = "locked-bitmap-tree-32";
-  static constexpr std::string_view kSource = "article 2, S5";
 };
 
 }  // namespace freehold::pool

@@ -73,12 +73,10 @@ struct BitsOf {
 /// A bit for each slot, in words of 64, and a cursor that goes round, behind a lock.
 struct LockedBits : BitsOf<std::uint64_t> {
   static constexpr std::string_view kName = "locked-bits";
-  static constexpr std::string_view kSource = "article 2, S4, words of 64";
 };
 /// The same in words of 32: S4 of article 2.
 struct LockedBits32 : BitsOf<std::uint32_t> {
   static constexpr std::string_view kName = "locked-bits-32";
-  static constexpr std::string_view kSource = "article 2, S4";
 };
 
 }  // namespace freehold::pool

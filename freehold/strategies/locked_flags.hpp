@@ -56,7 +56,6 @@ class LockedFlagSet {
 /// A flag for each slot and a cursor that goes round, behind a lock: S3 of article 2.
 struct LockedFlags {
   static constexpr std::string_view kName = "locked-flags";
-  static constexpr std::string_view kSource = "article 2, S3";
   static constexpr bool kFindsLast = true;
   static constexpr double kBookkeepingBytes = 4;
   static constexpr PoolLockOrders kOrders{};
@@ -67,7 +66,6 @@ struct LockedFlags {
 template <template <sync::Atomics A, SpinLockOrders O> class Lock>
 struct FlagsLockedBy {
   static constexpr bool kFindsLast = true;
-  static constexpr bool kSpins = true;
   static constexpr double kBookkeepingBytes = 4;
   static constexpr SpinLockOrders kOrders{};
   template <sync::Atomics A, class Contention = sync::IgnoreContention, SpinLockOrders O = kOrders>
@@ -76,12 +74,10 @@ struct FlagsLockedBy {
 /// LockedFlags behind a spin lock.
 struct SpinLockedFlags : FlagsLockedBy<SpinLock> {
   static constexpr std::string_view kName = "locked-flags-spin";
-  static constexpr std::string_view kSource = "article 2, S3, a spin lock";
 };
 /// LockedFlags behind a ticket lock.
 struct TicketLockedFlags : FlagsLockedBy<TicketLock> {
   static constexpr std::string_view kName = "locked-flags-ticket";
-  static constexpr std::string_view kSource = "article 2, S3, a ticket lock";
 };
 
 }  // namespace freehold::pool

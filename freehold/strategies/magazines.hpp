@@ -219,7 +219,6 @@ class MagazinesPool {
 /// Two small stacks for each thread, which it trades with a depot. It does not find the slots of other threads.
 struct Magazines {
   static constexpr std::string_view kName = "magazines";
-  static constexpr std::string_view kSource = "Bonwick and Adams 2001";
   static constexpr bool kFindsLast = false;
   static constexpr double kBookkeepingBytes = 9;
   static constexpr PoolLockOrders kOrders{};

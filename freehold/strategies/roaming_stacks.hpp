@@ -132,19 +132,16 @@ struct RoamingStacksBy {
   static constexpr bool kFindsLast = true;
   static constexpr double kBookkeepingBytes = 4;
   static constexpr DistributedStackOrders kOrders{};
-  static constexpr auto kUnobservable = kUnobservableInScenarios<0, 2, 3, 4, 5>;
   template <sync::Atomics A, class Contention = sync::IgnoreContention, DistributedStackOrders O = kOrders>
   using Pool = RoamingStacksPool<SpreadOf<A>, Contention, O>;
 };
 /// A lock-free stack for each few threads, round robin; a slot stays with the thread that released it.
 struct RoamingStacksByThread : RoamingStacksBy<ByThread> {
   static constexpr std::string_view kName = "roaming-stacks-by-thread";
-  static constexpr std::string_view kSource = "article 1, Array_of_pools_t, round robin, released to the thread's own";
 };
 /// A lock-free stack for each CPU; a slot stays with the CPU that released it. For producers and consumers.
 struct RoamingStacksByCpu : RoamingStacksBy<ByCpu> {
   static constexpr std::string_view kName = "roaming-stacks-by-cpu";
-  static constexpr std::string_view kSource = "article 1, Array_of_pools_t, current processor, released to the current one";
 };
 
 // The distributed pool of the article to the letter, for its experiment: a thread pops from the stack whose index it keeps

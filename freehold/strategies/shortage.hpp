@@ -41,12 +41,6 @@ struct ShortageOrders {
 inline constexpr TaggedStackOrders kStackAmongOthers{std::memory_order_seq_cst, std::memory_order_acquire,
                                                      std::memory_order_release, std::memory_order_seq_cst};
 
-// Why a strategy's orders for this may stay although the general scenarios do not see them weakened: it takes a thread that
-// walks from slot to slot behind another's sweep, which is all that happens there.
-template <std::size_t... Orders>
-inline constexpr std::array kUnobservableInScenarios{
-    Unobservable{Orders, "seen by tests/model/shortage_model.cpp and search_model.cpp"}...};
-
 template <sync::Atomics A, ShortageOrders O = ShortageOrders{}>
 class Shortage {
  public:

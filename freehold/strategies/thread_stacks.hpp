@@ -106,7 +106,6 @@ class ThreadStacksPool {
 /// A small stack in each thread's local storage. It does not find the slots of other threads.
 struct ThreadStacks {
   static constexpr std::string_view kName = "thread-stacks";
-  static constexpr std::string_view kSource = "article 2, its postscript: thread-local storage";
   static constexpr bool kFindsLast = false;
   static constexpr double kBookkeepingBytes = 64.0 / 63 / 8;
   static constexpr NoOrders kOrders{};

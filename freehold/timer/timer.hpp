@@ -83,9 +83,6 @@ struct Progress {
   bool more = false;      ///< there may be more to do at once: the budget was used up, or a callback set a timer that is due
 };
 
-/// A budget without an end.
-inline constexpr std::size_t kNoLimit = ~std::size_t{0};
-
 /// A snapshot of a structure.
 struct TimerStats {
   std::size_t timers = 0;       ///< that are there; a wheel for any thread counts a destroyed one until the next advance()

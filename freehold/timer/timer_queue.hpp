@@ -142,17 +142,18 @@ class TimerQueue {
 
   /// Calls the timers that are due.
   /// @param now     the time
-  /// @param budget  the most steps of work: timers fired, moved or forgotten; at least 1
+  /// @param budget  the most steps of work: timers fired, moved or forgotten; at least 1; nullopt: no limit
   /// Returns: how many timers fired, and whether there is more to do at once.
   /// Threads: the owner; not in a callback.
-  Progress advance(TimePoint now, std::size_t budget = kNoLimit) noexcept {
+  Progress advance(TimePoint now, std::optional<std::size_t> budget = std::nullopt) noexcept {
+    const std::size_t most = budget.value_or(SIZE_MAX);
     const Guard guard(lock_);
-    FREEHOLD_ASSERT(!advancing_ && budget > 0);
+    FREEHOLD_ASSERT(!advancing_ && most > 0);
     if (now > now_) now_ = now;
     due_.splice_back(again_);
     advancing_ = true;
     Progress progress;
-    for (; is_due() && progress.fired < budget; ++progress.fired) fire();
+    for (; is_due() && progress.fired < most; ++progress.fired) fire();
     advancing_ = false;
     fired_ += progress.fired;
     progress.more = is_due() || !again_.empty();

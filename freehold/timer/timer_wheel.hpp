@@ -181,20 +181,21 @@ class BasicTimerWheel {
 
   /// Calls the timers that are due.
   /// @param now     the time
-  /// @param budget  the most steps of work: timers fired, moved or forgotten; at least 1
+  /// @param budget  the most steps of work: timers fired, moved or forgotten; at least 1; nullopt: no limit
   /// Returns: how many timers fired, and whether there is more to do at once.
   /// Threads: the owner; not in a callback.
-  Progress advance(TimePoint now, std::size_t budget = kNoLimit) noexcept {
-    FREEHOLD_ASSERT(budget > 0);
+  Progress advance(TimePoint now, std::optional<std::size_t> budget = std::nullopt) noexcept {
+    std::size_t left = budget.value_or(SIZE_MAX);
+    FREEHOLD_ASSERT(left > 0);
     const Owner owner(*this);
     if (const Ticks tick = Time::tick_before(now); tick > target_) target_ = tick;
     if constexpr (Locking::kShared)
-      budget = drain_mailbox(budget);
+      left = drain_mailbox(left);
     else if (slots_.empty(due_list()))
       turn_ ^= 1;
     Progress progress;
     bool done = false;
-    for (; budget > 0; --budget) {
+    for (; left > 0; --left) {
       const std::uint32_t index = next_to_resolve();
       if (index == kNoNode) {
         done = true;

@@ -18,8 +18,9 @@ Report run_plain(const Job& job) {
 // For one thread: without locks, as in article 2's test 3.
 template <class S>
 void add_unlocked(std::vector<Candidate>& all) {
-  all.push_back({std::string(S::kName) + "-unlocked", std::string(S::kSource) + ", for one thread", Kind::kUnlocked, false,
-                 run_plain<pool::UnlockedPool<S>>, [](std::uint32_t) { return S::kBookkeepingBytes; }});
+  all.push_back({std::string(S::kName) + "-unlocked", std::string(pool::kStudy<S>.source) + ", for one thread",
+                 Kind::kUnlocked, false, run_plain<pool::UnlockedPool<S>>,
+                 [](std::uint32_t) { return S::kBookkeepingBytes; }});
 }
 
 // Article 1's array of pools, in its experiment alone: a thread finds the slots of one pool only.

@@ -10,6 +10,7 @@
 #include "lab/experiment/memory.hpp"
 #include "lab/pools/crc.hpp"
 #include "lab/pools/loops.hpp"
+#include "lab/strategies/system_new.hpp"
 
 namespace freehold::lab::pools {
 

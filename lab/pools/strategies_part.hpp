@@ -30,7 +30,7 @@ void fill_strategies(StrategyTable& table, pool::StrategyList<S...>, std::index_
   const auto fill = [&table]<class Strategy, std::size_t kAt> {
     if constexpr (kAt % kStrategyParts == kPart)
       table[kAt] = {std::string(Strategy::kName),
-                    std::string(Strategy::kSource),
+                    std::string(pool::kStudy<Strategy>.source),
                     Kind::kStrategy,
                     kIsDistributed<pool::NativePool<Strategy>>,
                     run_strategy<Strategy>,

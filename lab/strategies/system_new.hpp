@@ -13,6 +13,9 @@
 
 namespace freehold::pool {
 
+// The capacity of a pool that only memory limits.
+inline constexpr std::size_t kNoLimit = ~std::size_t{0};
+
 template <class Contention>
 class SystemNewPool {
  public:
@@ -45,7 +48,6 @@ class SystemNewPool {
 
 struct SystemNew {
   static constexpr std::string_view kName = "system-new";
-  static constexpr std::string_view kSource = "article 2, S1";
   static constexpr bool kFindsLast = true;
   static constexpr bool kBounded = false;
   static constexpr NoOrders kOrders{};

@@ -130,7 +130,7 @@ class DequeTimerQueue {
     return earliest;
   }
 
-  Progress advance(TimePoint now, std::size_t budget = kNoLimit) noexcept {
+  Progress advance(TimePoint now, std::size_t budget = SIZE_MAX) noexcept {
     const Guard guard(lock_);
     FREEHOLD_ASSERT(!advancing_ && budget > 0);
     if (now > now_) now_ = now;

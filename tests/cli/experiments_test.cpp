@@ -42,7 +42,7 @@ TEST(Pools, List_NamesEveryStrategyWithItsSource) {
   EXPECT_TRUE(ended.exited_with(0));
   pool::for_each_strategy([&]<class S> {
     EXPECT_NE(ended.out.find(std::string(S::kName) + ' '), std::string::npos) << S::kName;
-    EXPECT_NE(ended.out.find(S::kSource), std::string::npos) << S::kSource;
+    EXPECT_NE(ended.out.find(pool::kStudy<S>.source), std::string::npos) << pool::kStudy<S>.source;
   });
 }
 

@@ -63,8 +63,7 @@ Subject subject_of(std::string name, bool finds_last, bool many_steps = false) {
 
 template <class S>
 constexpr bool has_many_steps() noexcept {
-  if constexpr (requires { S::kManySteps; }) return S::kManySteps;
-  return false;
+  return pool::kStudy<S>.has_many_steps;
 }
 
 template <class S, class A = sim::SimAtomics>
@@ -75,9 +74,9 @@ Subject subject() {
 // True if the scenarios explore the pool: something of it goes through its Atomics, and its threads do not spin for each
 // other.
 template <class S>
-inline constexpr bool kIsModelled = !requires {
-  S::kSpins;
-} && !std::is_same_v<typename S::template Pool<sim::SimAtomics>, typename S::template Pool<sync::NativeAtomics>>;
+inline constexpr bool kIsModelled =
+    !pool::kStudy<S>.spins &&
+    !std::is_same_v<typename S::template Pool<sim::SimAtomics>, typename S::template Pool<sync::NativeAtomics>>;
 
 // ---- mutants of the orders
 

@@ -48,7 +48,7 @@ class Reference {
       case 1: advance(draw(8) == 0 ? draw(1'000'000'000'000'000) : draw(100'000'000)); break;
       case 2:
         if (draw(20) == 0)
-          call_advance(now_ - std::chrono::nanoseconds(draw(1'000'000'000'000)), timer::kNoLimit);
+          call_advance(now_ - std::chrono::nanoseconds(draw(1'000'000'000'000)), SIZE_MAX);
         else
           check_next();
         break;
@@ -187,7 +187,7 @@ class Reference {
     now_ += std::chrono::nanoseconds(nanoseconds);
     const bool bounded = draw(3) == 0;
     // Callbacks may set timers that are due for ever; after so many calls the rest is left to the next advance.
-    for (int calls = 0; calls < 20 && call_advance(now_, bounded ? 1 + draw(10) : timer::kNoLimit); ++calls)
+    for (int calls = 0; calls < 20 && call_advance(now_, bounded ? 1 + draw(10) : SIZE_MAX); ++calls)
       if (draw(2) == 0) check_next();
   }
   void expect_nothing_due() {
@@ -223,7 +223,7 @@ class Reference {
       const std::optional<TimePoint> next = timers_.next_expiry();
       if (!next || *next > now_ + 24h * 60) return;
       now_ = std::max(now_, *next);
-      call_advance(now_, timer::kNoLimit);
+      call_advance(now_, SIZE_MAX);
       ASSERT_LE(idle_calls, static_cast<int>(12 + most_timers_ / 30)) << "too many calls for nothing";
     }
   }

@@ -70,15 +70,16 @@ static_assert(FREEHOLD_PROCESS_SIGNAL == static_cast<int>(FailureKind::kSignal) 
               FREEHOLD_PROCESS_NO_WORKER == static_cast<int>(FailureKind::kNoWorker) &&
               FREEHOLD_PROCESS_CORRUPT == static_cast<int>(FailureKind::kCorrupt));
 
-// A time beyond the range of the clock is for ever.
-Nanoseconds milliseconds(std::uint64_t ms) noexcept {
+// None for FREEHOLD_NO_LIMIT, and for a time beyond the range of the clock.
+std::optional<Nanoseconds> milliseconds(std::uint64_t ms) noexcept {
   constexpr std::uint64_t kMost = 1'000'000'000'000;
-  return ms > kMost ? kNoLimit : Nanoseconds(static_cast<std::int64_t>(ms) * 1'000'000);
+  if (ms > kMost) return std::nullopt;
+  return Nanoseconds(static_cast<std::int64_t>(ms) * 1'000'000);
 }
 
 // `codes` ends with a 0.
 RetryOptions retry_of(const int* codes, std::uint32_t attempts, std::uint64_t delay_ms) noexcept {
-  RetryOptions retry{.max_attempts = attempts, .delay = milliseconds(delay_ms)};
+  RetryOptions retry{.max_attempts = attempts, .delay = milliseconds(delay_ms).value_or(Nanoseconds::max())};
   for (unsigned i = 0; codes != nullptr && i < retry.codes.size() && codes[i] != 0; ++i) retry.codes[i] = codes[i];
   return retry;
 }
@@ -94,6 +95,9 @@ freehold::ProcessPoolOptions options_of(const freehold_process_pool_options_t& c
   const auto set = [](auto& to, auto value) {
     if (value != 0) to = value;
   };
+  const auto limit = [](auto& to, std::uint64_t value) {
+    if (value != 0) to = value == FREEHOLD_NO_LIMIT ? std::nullopt : std::optional(value);
+  };
   how.component = string(c.component);
   for (const char* const* word = c.command; word != nullptr && *word != nullptr; ++word) how.command.emplace_back(*word);
   how.worker_program = string(c.worker_program);
@@ -105,9 +109,9 @@ freehold::ProcessPoolOptions options_of(const freehold_process_pool_options_t& c
   if (c.run_timeout_ms != 0) how.run_timeout = milliseconds(c.run_timeout_ms);
   if (c.idle_timeout_ms != 0) how.idle_timeout = milliseconds(c.idle_timeout_ms);
   if (c.max_age_ms != 0) how.max_age = milliseconds(c.max_age_ms);
-  set(how.max_tasks, c.max_tasks);
-  set(how.max_rss_bytes, c.max_rss_bytes);
-  set(how.kill_rss_bytes, c.kill_rss_bytes);
+  limit(how.max_tasks, c.max_tasks);
+  limit(how.max_rss_bytes, c.max_rss_bytes);
+  limit(how.kill_rss_bytes, c.kill_rss_bytes);
   set(how.min_workers, c.min_workers);
   how.keep_standard_error = c.keep_standard_error != 0;
   how.keep_standard_input = c.keep_standard_input != 0;

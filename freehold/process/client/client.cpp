@@ -75,14 +75,14 @@ std::size_t Client::submit_all(std::span<const std::span<const std::byte>> input
 }
 
 // `error` changes where waiting is of no use.
-std::optional<Ticket> Client::acquire(Nanoseconds wait, SubmitError& error) noexcept {
+std::optional<Ticket> Client::acquire(std::optional<Nanoseconds> wait, SubmitError& error) noexcept {
   held_.fetch_add(1, std::memory_order_relaxed);
   std::optional<Ticket> ticket = table_.try_acquire(slot_);
   if (ticket) return ticket;
   const std::uint64_t end = deadline_of(wait);
   // Other threads may be about to get results, which saves the copy. Or the thread that would get them is waiting here.
   std::uint64_t wait_time = kFirstWait;
-  while (wait.count() > 0 && !(ticket = table_.try_acquire(slot_))) {
+  while ((!wait || wait->count() > 0) && !(ticket = table_.try_acquire(slot_))) {
     const std::uint64_t left = left_until(end);
     if (left == 0) break;
     table_.wait_for_space(std::min(left, wait_time));

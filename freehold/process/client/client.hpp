@@ -93,7 +93,7 @@ class Client {
   };
 
   [[nodiscard]] Callbacks& callbacks();
-  [[nodiscard]] std::optional<Ticket> acquire(Nanoseconds wait, SubmitError& error) noexcept;
+  [[nodiscard]] std::optional<Ticket> acquire(std::optional<Nanoseconds> wait, SubmitError& error) noexcept;
   [[nodiscard]] bool is_over(Ticket ticket) const noexcept;
   [[nodiscard]] bool store_results() noexcept;
   [[nodiscard]] std::optional<Stored> take_stored(Ticket ticket) noexcept;

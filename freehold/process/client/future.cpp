@@ -17,7 +17,7 @@ namespace {
 // One for each thread: threads differ in what they wait for.
 thread_local constinit AdaptiveSpin t_spin{};
 
-std::uint32_t milliseconds_of(Nanoseconds time, std::uint64_t most) noexcept {
+std::uint32_t milliseconds_of(std::optional<Nanoseconds> time, std::uint64_t most) noexcept {
   return static_cast<std::uint32_t>(std::min(nanoseconds_of(time) / 1'000'000, most));
 }
 
@@ -27,12 +27,12 @@ Result::~Result() {
   if (entry_.client != nullptr) entry_.client->release(entry_.ticket);
 }
 
-bool Future::wait_for(Nanoseconds timeout) noexcept {
+bool Future::wait_for(std::optional<Nanoseconds> timeout) noexcept {
   Client* const client = entry_.client;
   if (client == nullptr) return true;
   const Ticket ticket = entry_.ticket;
   const auto over = [client, ticket] { return client->is_over(ticket); };
-  if (over() || (timeout.count() > 0 && t_spin.until(over))) return true;
+  if (over() || ((!timeout || timeout->count() > 0) && t_spin.until(over))) return true;
   const std::uint64_t end = deadline_of(timeout);
   while (!over()) {
     const std::uint64_t left = left_until(end);

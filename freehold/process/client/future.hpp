@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -106,11 +107,11 @@ class Future {
   [[nodiscard]] std::uint64_t id() const noexcept { return id_of(entry_.ticket); }
 
   /// Waits until the task is over.
-  /// @param timeout  at most so long
+  /// @param timeout  at most so long; nullopt: no limit
   /// Returns: whether it is over; true without a task.
-  bool wait_for(Nanoseconds timeout) noexcept;
+  bool wait_for(std::optional<Nanoseconds> timeout) noexcept;
   /// Waits until the task is over.
-  void wait() noexcept { wait_for(kNoLimit); }
+  void wait() noexcept { wait_for(std::nullopt); }
   /// Waits for the result and takes it; !valid() afterwards.
   /// Returns: the result; without a task a failure, kRefused or kNoWorker.
   [[nodiscard]] Result get() noexcept;

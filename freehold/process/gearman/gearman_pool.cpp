@@ -78,7 +78,7 @@ struct GearmanPool::Dispatcher {
       return refuse(SubmitError::kFull);
     ++used_;
     TaskHeader header;
-    header.limit = static_cast<std::uint64_t>(std::max<long>(options.run_timeout.count(), 0));
+    header.limit = nanoseconds_of(options.run_timeout);
     auto task = std::make_shared<GearmanTask>(*this, id_ + std::to_string(++submitted_), with_header(header, input));
     waiting_.push_back(task);
     if (waiting_.size() > idle_ && threads_.size() < connections_) {
@@ -194,7 +194,7 @@ GearmanFuture& GearmanFuture::operator=(GearmanFuture&& other) noexcept {
   return *this;
 }
 
-bool GearmanFuture::wait_for(Nanoseconds timeout) {
+bool GearmanFuture::wait_for(std::optional<Nanoseconds> timeout) {
   if (task_ == nullptr) return true;
   std::unique_lock guard(task_->lock);
   return wait_until(task_->ended, guard, timeout, [this] { return task_->over; });

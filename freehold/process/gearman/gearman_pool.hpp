@@ -55,11 +55,11 @@ class GearmanFuture {
   /// Returns: why submit() made no task; kNone if it made one.
   [[nodiscard]] SubmitError submit_error() const noexcept { return submit_error_; }
   /// Waits until the task is over.
-  /// @param timeout  at most so long
+  /// @param timeout  at most so long; nullopt: no limit
   /// Returns: whether it is over; true without a task.
-  bool wait_for(Nanoseconds timeout);
+  bool wait_for(std::optional<Nanoseconds> timeout);
   /// Waits until the task is over.
-  void wait() { wait_for(kNoLimit); }
+  void wait() { wait_for(std::nullopt); }
   /// Waits for the result and takes it; !valid() afterwards.
   /// Returns: the result; without a task a failure, kRefused or kNoWorker.
   [[nodiscard]] Result get();
@@ -80,9 +80,9 @@ struct GearmanPoolOptions {
   std::string function = "freehold";  ///< the component's name among the servers' jobs
   /// Tasks that the servers know of at a time; at least as many as all machines have slots.
   unsigned max_connections = 64;
-  std::uint32_t max_open_tasks = 256;       ///< tasks at a time, from submit() until their result is got
-  std::uint64_t max_input_bytes = 1 << 20;  ///< at most the supervisors' max_input_bytes
-  process::Nanoseconds run_timeout{0};      ///< time limit of one run, unless the task has its own; 0: none
+  std::uint32_t max_open_tasks = 256;                 ///< tasks at a time, from submit() until their result is got
+  std::uint64_t max_input_bytes = 1 << 20;            ///< at most the supervisors' max_input_bytes
+  std::optional<process::Nanoseconds> run_timeout{};  ///< time limit of one run, unless the task has its own; nullopt: none
   process::Nanoseconds server_timeout{std::chrono::seconds(30)};  ///< then a task that no server accepts fails
   /// While a task waits for its answer: how often a connection checks whether the server's host is there; 0: never.
   process::Nanoseconds host_check_interval{std::chrono::seconds(5)};

@@ -206,7 +206,7 @@ struct GearmanSupervisor::Slots {
 
   // None if no worker of this machine can run it, or it is too late.
   std::optional<std::string> answer(std::span<const std::byte> input, std::uint64_t limit) {
-    Future future = pool_.submit(input, {.run_timeout = Nanoseconds(limit), .submit_timeout = kNoLimit});
+    Future future = pool_.submit(input, {.run_timeout = limit != 0 ? std::optional(Nanoseconds(limit)) : std::nullopt});
     if (!future.valid()) {
       if (future.submit_error() != SubmitError::kTooLarge) return std::nullopt;
       AnswerHeader header;

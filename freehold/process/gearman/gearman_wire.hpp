@@ -60,8 +60,9 @@ struct Server {
 
 // Returns whether the condition holds.
 template <class Holds>
-bool wait_until(std::condition_variable& changed, std::unique_lock<std::mutex>& lock, Nanoseconds time, Holds holds) {
-  if (time != kNoLimit) return changed.wait_for(lock, time, holds);
+bool wait_until(std::condition_variable& changed, std::unique_lock<std::mutex>& lock, std::optional<Nanoseconds> time,
+                Holds holds) {
+  if (time) return changed.wait_for(lock, *time, holds);
   changed.wait(lock, holds);
   return true;
 }

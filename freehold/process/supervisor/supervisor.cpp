@@ -32,7 +32,7 @@ Supervisor::Supervisor(const SharedMemory& memory, int wakeup_fd, ProcessPoolOpt
   for (const int fd : options_.inherited) inherited_.push_back(::fcntl(fd, F_DUPFD_CLOEXEC, kLowestPoolDescriptor));
   if (!options_.memory_cgroup.empty()) {
     // The kernel counts a task's area in the table for the worker that uses it first; it is not the worker's own memory.
-    const std::uint64_t limit = options_.kill_rss_bytes + table_.layout().area_bytes;
+    const std::uint64_t limit = *options_.kill_rss_bytes + table_.layout().area_bytes;
     groups_ = std::make_unique<MemoryGroups>(options_.memory_cgroup, table_.shape().workers, limit);
   }
 }

@@ -87,15 +87,15 @@ bool Supervisor::has_had_cpu_time(const Claim& claim, std::uint64_t time, std::u
 }
 
 void Supervisor::kill_large(std::uint64_t time) noexcept {
-  if (options_.kill_rss_bytes == 0 || groups_ || time - last_memory_check_ < kTick) return;
+  if (!options_.kill_rss_bytes || groups_ || time - last_memory_check_ < kTick) return;
   last_memory_check_ = time;
   for (unsigned slot = 0; slot < table_.shape().workers; ++slot) {
     const int pid = slots_[slot].pid.load(std::memory_order_relaxed);
-    if (pid == 0 || own_resident_bytes(pid) <= options_.kill_rss_bytes) continue;
+    if (pid == 0 || own_resident_bytes(pid) <= *options_.kill_rss_bytes) continue;
     const std::optional<Claim> claim = table_.entries().running(slot);
     if (claim && !claim->word.overdue() && !table_.entries().mark_for_kill(*claim))
       continue;  // it has just finished: not now
-    slots_[slot].kill_reason = {FailureKind::kMemory, static_cast<std::int32_t>(options_.kill_rss_bytes >> 20)};
+    slots_[slot].kill_reason = {FailureKind::kMemory, static_cast<std::int32_t>(*options_.kill_rss_bytes >> 20)};
     kill(slot);
   }
 }

@@ -53,6 +53,11 @@ const char* meaning(WorkerExit status) noexcept {
   }
 }
 
+// A limit as workers get it, where 0 stands for none.
+std::uint64_t count_of(std::optional<std::uint64_t> limit) noexcept {
+  return limit ? std::max<std::uint64_t>(*limit, 1) : 0;
+}
+
 // The command line and the environment of a worker.
 struct WorkerProgram {
   WorkerProgram(const ProcessPoolOptions& options, unsigned slot, std::uint32_t epoch) : words(options.command) {
@@ -60,8 +65,8 @@ struct WorkerProgram {
     std::snprintf(text, sizeof text, "%u %d %u %llu %llu %llu %llu", slot, ::getpid(), epoch,
                   static_cast<unsigned long long>(nanoseconds_of(options.idle_timeout)),
                   static_cast<unsigned long long>(nanoseconds_of(options.max_age)),
-                  static_cast<unsigned long long>(options.max_tasks),
-                  static_cast<unsigned long long>(options.max_rss_bytes));
+                  static_cast<unsigned long long>(count_of(options.max_tasks)),
+                  static_cast<unsigned long long>(count_of(options.max_rss_bytes)));
     os::Variables set{{kWorkerVariable, text}};
     if (options.confinement.wanted()) set.emplace_back(kConfineVariable, text_of(options.confinement));
     variables = os::environment_with(set);
@@ -296,7 +301,7 @@ Failure Supervisor::reason_of(unsigned slot, EndedWorker& ended) noexcept {
   }
   if (out_of_memory && !ended.exited && ended.status == SIGKILL) {
     ended.exit_reason = ExitReason::kMemory;
-    return {FailureKind::kMemory, static_cast<std::int32_t>(options_.kill_rss_bytes >> 20)};
+    return {FailureKind::kMemory, static_cast<std::int32_t>(options_.kill_rss_bytes.value_or(0) >> 20)};
   }
   // Its task was taken from it, and not by the supervisor: a task that makes itself ready again would run for ever.
   if (ended.exited && status == WorkerExit::kRevoked) task_revoked_ = true;

@@ -7,6 +7,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -14,8 +15,6 @@ namespace freehold::process {
 
 /// Every duration of the process pool.
 using Nanoseconds = std::chrono::nanoseconds;
-/// A wait without an end, where 0 means no wait at all.
-inline constexpr Nanoseconds kNoLimit = Nanoseconds::max();
 
 /// The bytes of a task's input, which may be text.
 class Input {
@@ -94,18 +93,19 @@ struct RetryOptions {
   Nanoseconds delay{0};                     ///< before the next run, in whole milliseconds
 };
 
-/// What a task may take, and when it starts.
+/// What a task may take, and when it starts. A limit that is nullopt is none, as everywhere in this interface; 0 is a limit
+/// of zero.
 struct TaskOptions {
-  /// Time limit of one run. Beyond it the worker is killed and the task is tried again; 0: no limit.
-  Nanoseconds run_timeout{0};
-  /// Time limit from submission to result, over waiting and all attempts; 0: no limit.
-  Nanoseconds total_timeout{0};
+  /// Time limit of one run. Beyond it the worker is killed and the task is tried again.
+  std::optional<Nanoseconds> run_timeout{};
+  /// Time limit from submission to result, over waiting and all attempts.
+  std::optional<Nanoseconds> total_timeout{};
   unsigned max_attempts = 0;              ///< runs in all, if workers die; 0: the pool's number
   Priority priority = Priority::kNormal;  ///< of equal tasks the older one starts first
   RetryOptions retry{};                   ///< for tasks that the component rejects
-  /// How long submit() waits while the table is full; 0: not at all. While it waits, results that no thread has got yet are
-  /// moved out of the table, so a program may keep any number of futures.
-  Nanoseconds submit_timeout = kNoLimit;
+  /// How long submit() waits while the table is full. Results that no caller has got yet are moved out of the table then, so
+  /// a program may keep any number of futures.
+  std::optional<Nanoseconds> submit_timeout{};
 };
 
 }  // namespace freehold::process

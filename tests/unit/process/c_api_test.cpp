@@ -201,6 +201,9 @@ TEST_F(ProcessCApi_Unit, TaskOptionsDrainAndStats) {
   EXPECT_EQ(api_.freehold_process_pool_submit(pool_, "hang", 4, &how, &task), FREEHOLD_PROCESS_OK);
   EXPECT_EQ(api_.freehold_process_task_get(task, output_, sizeof output_, &bytes_, &detail_), FREEHOLD_PROCESS_DEADLINE);
   EXPECT_EQ(detail_, 50);
+  how.run_timeout_ms = FREEHOLD_NO_LIMIT;
+  EXPECT_EQ(api_.freehold_process_pool_submit(pool_, "sleep 100", 9, &how, &task), FREEHOLD_PROCESS_OK);
+  EXPECT_EQ(api_.freehold_process_task_get(task, output_, sizeof output_, &bytes_, &detail_), FREEHOLD_PROCESS_OK);
   EXPECT_EQ(api_.freehold_process_pool_submit(pool_, "hang", 4, nullptr, &task), FREEHOLD_PROCESS_OK);
   api_.freehold_process_task_kill(task);
   EXPECT_EQ(call("echo x"), FREEHOLD_PROCESS_OK);
@@ -210,7 +213,7 @@ TEST_F(ProcessCApi_Unit, TaskOptionsDrainAndStats) {
   EXPECT_EQ(api_.freehold_process_task_get(last, output_, sizeof output_, &bytes_, &detail_), FREEHOLD_PROCESS_OK);
   char text[4096];
   ASSERT_LT(api_.freehold_process_pool_stats(pool_, FREEHOLD_PROCESS_STATS_JSON, text, sizeof text), sizeof text);
-  EXPECT_NE(std::string(text).find("\"tasks_submitted\":4,"), std::string::npos) << text;
+  EXPECT_NE(std::string(text).find("\"tasks_submitted\":5,"), std::string::npos) << text;
   ASSERT_LT(api_.freehold_process_pool_stats(pool_, FREEHOLD_PROCESS_STATS_PROMETHEUS, text, sizeof text), sizeof text);
   EXPECT_NE(std::string(text).find("\nfreehold_process_pool_workers_ended_total{reason=\"deadline\"} 1\n"),
             std::string::npos)

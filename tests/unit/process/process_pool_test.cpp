@@ -123,6 +123,13 @@ TEST(ProcessPool_Unit, TaskHasToBeOverWithin_WaitingOrRunning_FailsWithDeadline)
   EXPECT_EQ(runs.get().failure(), (Failure{FailureKind::kDeadline, 60}));
   EXPECT_EQ(pool.submit("echo x", {.total_timeout = 10s}).get().text(), "x");
 }
+TEST(ProcessPool_Unit, LimitOfZero_IsALimit) {
+  ProcessPool pool(options());
+  EXPECT_EQ(pool.submit("hang", {.run_timeout = 0ns, .max_attempts = 1}).get().failure(),
+            (Failure{FailureKind::kDeadline, 0}));
+  EXPECT_EQ(pool.submit("hang", {.total_timeout = 0ns}).get().failure().kind, FailureKind::kDeadline);
+  EXPECT_TRUE(pool.drain(std::nullopt));
+}
 TEST(ProcessPool_Unit, ComponentRefuses_RunsAgainAfterItsDelay) {
   ProcessPoolOptions how = options();
   how.retry = {.max_attempts = 5, .delay = 60ms};

@@ -152,7 +152,7 @@ struct HeldWheel : timer::TimerWheel<AnyThread> {
     if (!id) ++refused;
     return id;
   }
-  timer::Progress advance(TimePoint now, std::size_t budget = timer::kNoLimit) noexcept {
+  timer::Progress advance(TimePoint now, std::optional<std::size_t> budget = std::nullopt) noexcept {
     if (slow) std::this_thread::sleep_for(5ms);
     const timer::Progress progress = BasicTimerWheel::advance(now, budget);
     while (hold) {
