@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Every pool strategy. Write x.hpp in freehold/strategies with a pool and its descriptor, include it here, add its
-// descriptor to the list and a line to the studies: concept check, conformance, model exploration, order mutants, coherence
+// Every pool strategy. Write x.hpp in freehold/strategies with a pool and its descriptor; include it here, add its
+// descriptor to the list and a line to the studies. Concept check, conformance, model exploration, order mutants, coherence
 // golden, stress, bench row and the listing of `freehold pools` follow by themselves.
 //
 // A strategy is one header with a pool template and a struct that describes it:
