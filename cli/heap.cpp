@@ -128,7 +128,7 @@ class ProfileFolder {
     std::vector<HeapProfile> profiles;
     std::vector<std::string> refused;
     for (const auto& file : fs::directory_iterator(folder_.path())) {
-      if (file.path().extension() != ".heap") continue;  // a process is at it, or died amid it
+      if (file.path().extension() != ".heap") continue;  // a process is at it, or died during it
       try {
         profiles.push_back(heap::read_profile(file.path()));
       } catch (const Failure& failure) {

@@ -67,8 +67,8 @@ typedef struct freehold_heap_stats_t {
   size_t size;            ///< bytes of this struct that the library filled; the rest of the caller's struct is zero
   const char* name;       ///< as the options gave it
   uint64_t live_objects;  ///< blocks that are in use
-  uint64_t live_bytes;    ///< of the slots of these blocks
-  uint64_t used_bytes;    ///< of pages that belong to a size class, and of large blocks: what the limit counts
+  uint64_t live_bytes;    ///< bytes of their slots
+  uint64_t used_bytes;    ///< bytes of pages that belong to a size class, and of large blocks: what the limit counts
   uint64_t held_bytes;    ///< of slabs and large blocks: what the engine handed out
   uint64_t limit_bytes;   ///< or FREEHOLD_NO_LIMIT
   uint64_t slabs;         ///< of 64 KiB

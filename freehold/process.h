@@ -35,8 +35,8 @@ typedef struct freehold_process_pool_options_t {
   const char* worker_program;  ///< loads the component; default: freehold-worker where it can be found
   uint32_t max_workers;        ///< default: two for each CPU that this process may use
   uint32_t max_open_tasks;     ///< tasks at a time, waiting and running; default: 256
-  uint64_t max_input_bytes;    ///< of one input; default: 1 MiB
-  uint64_t max_output_bytes;   ///< of one output; default: 1 MiB
+  uint64_t max_input_bytes;    ///< largest input; default: 1 MiB
+  uint64_t max_output_bytes;   ///< largest output; default: 1 MiB
   uint32_t max_attempts;       ///< runs of a task whose workers die; default: 3
   uint32_t min_workers;        ///< kept even when there is no work; default: 0
   uint64_t run_timeout_ms;     ///< time limit of one run; default: no limit

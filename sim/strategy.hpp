@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Strategies decide, at every choice of an execution, what happens next. The machine asks; a strategy answers from its own
-// state and is told when an execution begins. Its answers make up the replay string, so every strategy's failures are
+// state and learns when an execution begins. Its answers make up the replay string, so every strategy's failures are
 // replayed alike, by one more strategy.
 #pragma once
 #include <cstdint>

@@ -62,7 +62,7 @@ struct NativeConfig {
 
   // Thread caches.
   static constexpr std::size_t kBinBytes = 64 * 1024;  // a bin's slots at most, except kMinSlots
-  static constexpr unsigned kMinSlots = 8;             // of a bin that has grown: four blocks at once stay in it
+  static constexpr unsigned kMinSlots = 8;             // slots of a bin that has grown: four blocks at once stay in it
   static constexpr unsigned kMaxSlots = 128;           // a bin's slots at most; half of it, one word, is a batch
   // The same of a bin that gives slots back and wants them again: as many as two threads that exchange blocks send at once.
   // Measured: docs/benchmarks-counts.md.

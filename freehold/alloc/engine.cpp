@@ -26,7 +26,7 @@ constinit std::atomic<std::uint8_t> engine::g_perturb{0};
 
 using namespace engine;
 
-constexpr std::size_t kRoomShare = 4;  // of a large block that realloc moves, for its growth
+constexpr std::size_t kRoomShare = 4;  // part of a large block that realloc moves, for its growth
 
 namespace {
 
@@ -65,7 +65,7 @@ namespace {
   return cache.slow.load(std::memory_order_relaxed)->allocate(cache, c, bytes, alignment);
 }
 
-// `zero` and `room` as in LargeBlocks::allocate_large(). Amid another thread's fork the block is a new mapping, and `zero`
+// `zero` and `room` as in LargeBlocks::allocate_large(). During another thread's fork the block is a new mapping, and `zero`
 // stays as it is.
 [[nodiscard]] void* allocate_run(std::size_t bytes, std::size_t alignment, bool& zero, std::size_t room = 0) noexcept {
   NativeCache* const cache = own_cache();  // for its mark, which no other thread writes; and it starts the engine
@@ -125,7 +125,7 @@ template <class F>
 [[gnu::always_inline]] inline auto with_kept_runs(F&& f) noexcept -> decltype(f(*t_cache)) {
   NativeCache& cache = *t_cache;
   decltype(f(cache)) result{};
-  // Relaxed: a mode, it publishes nothing. Not quiet: amid another call of this thread, which goes on after us.
+  // Relaxed: a mode, it publishes nothing. Not quiet: during another call of this thread, which goes on after us.
   if (cache.slow.load(std::memory_order_relaxed) != &kPlain || cache.runs == nullptr || !Gate::is_quiet(cache.inside))
     return result;
   ++t_fork.inside;  // first and last, as in Inside
@@ -312,7 +312,7 @@ namespace {
   return resize_sampled(cache, block, bytes);
 }
 
-// Inside the gate, so that no fork comes amid it. Amid another thread's fork the sample keeps its size.
+// Inside the gate, so that no fork comes during it. During another thread's fork the sample keeps its size.
 void resize_sample(void* block, std::size_t bytes) noexcept {
   const base::KeepErrno keep;
   if (const Inside inside(present_cache()); inside) profile::resize(block, bytes);

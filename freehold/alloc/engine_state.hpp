@@ -94,8 +94,8 @@ extern constinit void* g_nothing[2];
 // from a cache of a thread's own.
 struct Modes {
   NativeCache no_cache{g_nothing, &kCacheless};
-  NativeCache cpu{g_nothing, &kCacheless};        // of a thread that shares the caches of its CPU
-  NativeCache late{g_nothing, &kCacheless};       // of a thread that is ending: it gets no second cache
+  NativeCache cpu{g_nothing, &kCacheless};        // the cache of a thread that shares those of its CPU
+  NativeCache late{g_nothing, &kCacheless};       // the cache of a thread that is ending: it gets no second one
   NativeCache perturbed{g_nothing, &kCacheless};  // while blocks are filled or all of them guarded: every call comes by
 };
 extern constinit Modes g_modes;
@@ -123,7 +123,7 @@ void thread_ends(void* cache) noexcept;
 // Threads that share the caches of the CPUs, some of which may have ended. Relaxed: a number, it publishes nothing.
 extern constinit std::atomic<std::uint64_t> g_sharing_threads;
 [[nodiscard]] inline std::uint64_t sharing_threads() noexcept { return g_sharing_threads.load(std::memory_order_relaxed); }
-void count_sharing_threads_alone() noexcept;  // the caller is the only thread; also amid an entry
+void count_sharing_threads_alone() noexcept;  // the caller is the only thread; also during an entry
 
 // True if every call must take the slow path: threads have no caches then.
 [[nodiscard]] inline bool is_perturbed() noexcept {
@@ -187,7 +187,7 @@ inline void look_if_due(std::size_t wanted) noexcept {
   if (g_core.arena().budget().is_look_due(static_cast<std::int64_t>(wanted))) [[unlikely]]
     look_at_memory_limit(wanted);
 }
-void forget_looks_in_child() noexcept;  // also amid an entry
+void forget_looks_in_child() noexcept;  // also during an entry
 void limit_after_fork_in_child() noexcept;
 
 // ---- fork -------------------------------------------------------------------------------------------------------------
@@ -196,7 +196,7 @@ extern constinit Gate g_gate;
 
 // Fork must know this of the calling thread.
 struct ForkState {
-  std::uint16_t inside = 0;  // how often it is inside the gate: more than once if a signal's handler came amid a slow path
+  std::uint16_t inside = 0;  // how often it is inside the gate: more than once if a signal's handler came during a slow path
   std::uint16_t forks = 0;   // forks that it has under way, for which it closed the gate
   std::uint16_t all_forks = 0;
   bool has_vforked = false;  // and may be the child since
@@ -209,10 +209,10 @@ class [[nodiscard]] Inside {
  public:
   // `cache`: the calling thread's own, or null.
   explicit Inside(NativeCache* cache) noexcept : own_(cache != nullptr ? &cache->inside : nullptr) {
-    // First and last, as a handler of signals sees it: it may fork amid all this.
+    // First and last, as a handler of signals sees it: it may fork during all this.
     ++t_fork.inside;
     sync::NativeAtomics::light_fence();
-    if (own_ != nullptr && !g_gate.is_quiet(*own_)) {  // amid another of this thread, which goes on after us
+    if (own_ != nullptr && !g_gate.is_quiet(*own_)) {  // during another of this thread, which goes on after us
       own_ = nullptr;
       entered_ = true;
     } else if (own_ != nullptr) {
@@ -260,7 +260,7 @@ class [[nodiscard]] Inside {
   bool entered_;
 };
 
-// For code that holds locks of the engine and changes nothing: a signal handler that forks amid it must not wait for them.
+// For code that holds locks of the engine and changes nothing: a signal handler that forks during it must not wait for them.
 class [[nodiscard]] Reading {
  public:
   Reading() noexcept {
@@ -280,7 +280,7 @@ constexpr unsigned kForkTries = 1'000;  // waits, before malloc fails because th
 void wait_for_forks() noexcept;
 
 // At the exit, before a lock that a stopped thread may hold for ever: false if it is not free within a tenth of a second, or
-// if exit() was called by a signal's handler amid a call of ours.
+// if exit() was called by a signal's handler during a call of ours.
 template <class F>
 [[nodiscard]] bool comes_true_soon(F&& holds) noexcept {
   constexpr unsigned kTries = 100;
@@ -350,7 +350,7 @@ void push_mark(NativeCache& cache, SizeClass c, std::uint32_t weight = 1) noexce
   const std::uint64_t mean = profile::mean();
   return mean != 0 && !profile::is_own_memory() && profile::sampler().is_due(mean, bytes);
 }
-// Resizes a large block without a copy, as another allocation by the caller: sampled anew. Null: not possible.
+// Resizes a large block without a copy, as another allocation by the caller: sampled again. Null: not possible.
 [[nodiscard, gnu::noinline]] void* resize_sampled(NativeCache* cache, void* block, std::size_t bytes) noexcept;
 // Inside the gate; `cache`: the caller's own, or null. Frees a block that is no slot, and leaves a mark if it was sampled as
 // one.
@@ -363,7 +363,7 @@ void finish_start_of_profile() noexcept;
   const std::uint8_t byte = g_perturb.load(std::memory_order_relaxed);
   return byte == 0 || block == nullptr ? block : std::memset(block, static_cast<std::uint8_t>(~byte), bytes);
 }
-constexpr std::size_t kAlignment = 16;  // of every block
+constexpr std::size_t kAlignment = 16;  // every block's alignment
 
 // ---- checked mode (engine_check.cpp) ----------------------------------------------------------------------------------
 

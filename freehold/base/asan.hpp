@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// AddressSanitizer is told here which memory is handed out. It is known when the program is compiled. poison.hpp has the
+// Tells AddressSanitizer which memory is handed out. It is known when the program is compiled. poison.hpp has the
 // marks of a pool or a heap, for memcheck, too.
 //
 // A program and the libraries that it links may be compiled with and without AddressSanitizer. Code that depends on it has

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How the end of an object is told.
+// Ways to end an object.
 //
 //   Undo         a scope guard: calls `f()` at the end of the scope, unless dismissed. It takes the place of
 //                catch (...) { f(); throw; } and also works in programs without exceptions.

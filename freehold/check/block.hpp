@@ -8,14 +8,15 @@
 // 32; otherwise the header's own last 8 bytes lie before the block.
 //
 // The header's mark is a hash of the raw block's address, of what the header says, and of a secret, with the state in its
-// lowest bits. So a header that was overwritten is told from one of a block that was freed, and no content of a block passes
-// for a header. The states: kSpare, a raw block that the source gave and no program has; kLive; kFreed, and not reused yet.
+// lowest bits. So a header that was overwritten is distinguished from one of a block that was freed, and no content of a
+// block passes for a header. The states: kSpare, a raw block that the source gave and no program has; kLive; kFreed, and not
+// reused yet.
 //
 //   Invariant: a raw block that checked mode holds has a header whose mark is right, unless the program overwrote it.
 //
-// The state changes by compare-exchange: of two threads that free one block, one is told. All else is written by the thread
-// that the block belongs to. Words of the header are atomic, since a pointer that was freed already may be looked at while
-// its memory has a new user.
+// The state changes by compare-exchange: of two threads that free one block, one is reported. All else is written by the
+// thread that the block belongs to. Words of the header are atomic, since a pointer that was freed already may be looked at
+// while its memory has a new user.
 #pragma once
 #include <algorithm>
 #include <array>

@@ -179,10 +179,10 @@ class CheckedBlocks {
   }
 
  private:
-  static constexpr unsigned kMostSpare = 32;                        // of a class, in a shard
+  static constexpr unsigned kMostSpare = 32;                        // spare blocks of a class, in a shard
   static constexpr std::size_t kMostSpareBytes = 64 * 1024;         // the same
   static constexpr unsigned kMostEmpty = 4096;                      // blocks of no bytes that have pages of their own
-  static constexpr std::size_t kLookBytes = 8;                      // of the block that was freed last
+  static constexpr std::size_t kLookBytes = 8;                      // bytes of the block that was freed last
   static constexpr std::size_t kMovedBytes = std::size_t{1} << 20;  // from here on pages are moved, not copied
 
   struct Spare {
@@ -391,8 +391,8 @@ class CheckedBlocks {
   // ---- looking --------------------------------------------------------------------------------------------------------
 
   // The block that was allocated last, and the one that was freed last, are looked at by the next allocation: what was
-  // written beside the one, or to the other, is told near the place. Under the shard's lock. Where the program goes on after
-  // a report, the free of the block or a look at all reports it, so that it is reported once.
+  // written beside the one, or to the other, is reported near the place. Under the shard's lock. Where the program goes on
+  // after a report, the free of the block or a look at all reports it, so that it is reported once.
   void look_at_last(Shard& shard) noexcept {
     if (!settings_.abort) return;
     // If another thread has taken it out of the quarantine, that thread looks.

@@ -10,7 +10,7 @@
 //
 // The slot that has been free longest is taken, so that freed blocks stay inaccessible as long as possible. To find it, all
 // states are read: 256 of them take less than the system call that opens the page. No lock: a step is one exchange of a
-// state. A thread that ends amid a step (in another process, after a fork) leaves its slot alone for ever.
+// state. A thread that ends during a step (in another process, after a fork) leaves its slot alone for ever.
 //
 // Any thread; find() also in a signal's handler: it reads a record that another thread may be changing, and looks whether
 // the state has changed since. Cost: a system call for each allocation and free.
@@ -49,7 +49,7 @@ struct GuardedBlock {
   std::size_t bytes = 0;  // 0: the slot was never used
   bool is_live = false;
   bool is_whole = false;   // false: another thread was changing the record all the time, and its parts may not fit
-  Trace allocated, freed;  // of the present or last block of the slot
+  Trace allocated, freed;  // traces of the slot's present or last block
 };
 
 struct GuardOrders {
@@ -344,7 +344,7 @@ class GuardSlots {
 
   Pages* pages_ = nullptr;
   std::uintptr_t base_ = 0;
-  std::size_t bytes_ = 0;  // of the region
+  std::size_t bytes_ = 0;  // size of the region
   std::size_t page_bytes_ = 0;
   State* states_ = nullptr;
   Record* records_ = nullptr;

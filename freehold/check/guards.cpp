@@ -27,7 +27,7 @@ using namespace guards;
 using Slots = decltype(g_slots);
 
 constexpr int kSignals[] = {SIGSEGV, SIGBUS};
-struct sigaction g_former[2];  // of kSignals; written before the handlers are there
+struct sigaction g_former[2];  // for kSignals; written before the handlers are there
 constinit std::atomic<bool> g_is_reporting{false};
 constinit std::atomic<const SealedMemory*> g_sealed{nullptr};
 

@@ -11,7 +11,7 @@ struct Misuse {
   const void* pointer;  // as the program named it, or the block's beginning
   const void* block;
   State state;
-  Contents contents;   // of no use unless the state is kLive or kFreed
+  Contents contents;   // useless unless the state is kLive or kFreed
   const Claim* claim;  // what the program said that does not fit; null: nothing
   const char* at;      // the first byte that was overwritten; null: none was
 };

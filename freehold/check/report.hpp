@@ -26,7 +26,7 @@ struct Byte {
   std::uint8_t value;
 };
 
-inline constexpr std::size_t kLineBytes = 640;  // of one line; what is longer is cut
+inline constexpr std::size_t kLineBytes = 640;  // longest line; what is longer is cut
 
 // "freehold:   " and the parts: texts, numbers (decimal), addresses (hexadecimal), bytes.
 class DetailLine {

@@ -22,7 +22,7 @@ extern "C" {
 namespace freehold::check {
 namespace {
 
-constexpr std::size_t kStreamBytes = 272;  // of std::ostream
+constexpr std::size_t kStreamBytes = 272;  // size of std::ostream
 
 std::uintptr_t number_of(const void* address) noexcept { return reinterpret_cast<std::uintptr_t>(address); }
 

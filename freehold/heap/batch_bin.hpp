@@ -132,7 +132,7 @@ struct BatchBin : Bins<A, Geometry>::Bin {
   }
 
   var<std::uint32_t> count{0};  // in the free list
-  var<std::uint32_t> pages{1};  // of the next run
+  var<std::uint32_t> pages{1};  // pages of the next run
   var<Free*> spare{nullptr};
   var<Free*> depot{nullptr};  // a list of batches; under the central lock
 

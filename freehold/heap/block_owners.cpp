@@ -17,15 +17,15 @@ struct OwnedBlock {
   const void* block;
   void* heap;
   std::size_t bytes;
-  OwnedBlock* chain;  // of the same bucket, or unused
-  OwnedBlock* next;   // of the same heap
+  OwnedBlock* chain;  // the next one of the same bucket, or unused
+  OwnedBlock* next;   // the next one of the same heap
   OwnedBlock* previous;
 };
 
 namespace {
 
 using Place = OwnedBlock;
-constexpr std::size_t kStepBytes = 64 * 1024;  // of places that are made at once
+constexpr std::size_t kStepBytes = 64 * 1024;  // bytes of places that are made at once
 // A power of two; they fill whole pages.
 constexpr std::size_t kLeastBuckets = std::max<std::size_t>(4096, os::kLargestPageBytes / sizeof(Place*));
 

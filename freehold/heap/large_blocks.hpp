@@ -110,7 +110,7 @@ class LargeBlocks {
 
   SlabList<SlabType, &SlabType::next, &SlabType::previous> blocks_;
   var<std::size_t> count_{0};
-  var<std::size_t> bytes_{0};  // of them, as they were asked for
+  var<std::size_t> bytes_{0};  // their bytes, as they were asked for
 };
 
 }  // namespace freehold::heap

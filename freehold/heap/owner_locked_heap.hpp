@@ -165,7 +165,7 @@ class BasicOwnerLockedHeap {
   using SlabType = typename SlabsType::SlabType;
   using BinsType = Bins<A, Geometry>;
   struct Core : BinsType {
-    std::size_t run_bytes[Classes::kCount]{};  // of the runs that each class was given since it began anew
+    std::size_t run_bytes[Classes::kCount]{};  // bytes of the runs that each class was given since it started over
 
     void begin() noexcept {
       this->clear();
@@ -173,7 +173,7 @@ class BasicOwnerLockedHeap {
     }
   };
 
-  // A class begins anew when its runs have so many bytes, and so large a share of the heap's slabs that the pass costs
+  // A class starts over when its runs have so many bytes, and so large a share of the heap's slabs that the pass costs
   // little for each of their slots.
   static constexpr std::size_t kAnewBytes = std::size_t{64} << 10, kAnewShare = 16;
   // Free slots are looked through for whole pages when the heap would grow beyond this, and has grown by a half since.
@@ -295,7 +295,7 @@ class BasicOwnerLockedHeap {
   SlabsType slabs_;
   HeapOptions options_;
   std::size_t reclaim_from_bytes_ = kReclaimBytes;
-  std::array<std::uint8_t, Classes::kCount> pages_{};  // of the class's last run, minus one; grows to a slab's
+  std::array<std::uint8_t, Classes::kCount> pages_{};  // pages of the class's last run, minus one; grows to a slab's
 };
 
 /// The private heap for one thread at a time, on slabs of Freehold's engine.

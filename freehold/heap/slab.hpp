@@ -101,7 +101,7 @@ struct Slab {
   var<std::uint8_t> page_class[kPages];
   var<void*> memory;  // what came from the source, and at which alignment
   var<std::size_t> alignment;
-  var<std::size_t> large_bytes;  // of a large block; 0 for a slab
+  var<std::size_t> large_bytes;  // bytes of a large block; 0 for a slab
   var<Slab*> next;               // all slabs of the heap, or all its large blocks
   var<Slab*> previous;
   var<Slab*> next_open;  // the slabs that have free pages

@@ -214,7 +214,7 @@ class Walk {
   const Unwinder& unwinder_;
   Notes& notes_;
   FrameRules rules_;
-  FrameState at_{};  // of the frame that was noted last
+  FrameState at_{};  // state of the frame that was noted last
   unsigned visits_ = 0;
   int is_before_ = 0;
   End end_ = End::kNoFrame;

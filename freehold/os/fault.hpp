@@ -19,7 +19,7 @@ struct Fault {
 #if defined(__x86_64__)
   const auto& registers = static_cast<const ucontext_t*>(signal_context)->uc_mcontext.gregs;
   fault.instruction = reinterpret_cast<const void*>(registers[REG_RIP]);
-  constexpr greg_t kWriteBit = 2;  // of the page fault's error code
+  constexpr greg_t kWriteBit = 2;  // a bit of the page fault's error code
   fault.access = (registers[REG_ERR] & kWriteBit) != 0 ? Access::kWrite : Access::kRead;
 #elif defined(__aarch64__)
   fault.instruction = reinterpret_cast<const void*>(static_cast<const ucontext_t*>(signal_context)->uc_mcontext.pc);

@@ -199,7 +199,7 @@ constexpr std::uint8_t kSigned4 = 0x0B, kBySelf = 0x10, kByHeader = 0x30, kUnsig
 // Finds a CIE's instructions, if it is of the usual kind.
 [[nodiscard]] bool read_cie(Bytes cie, Reader& instructions) noexcept {
   Reader from(cie + 4, cie + 4 + load<std::uint32_t>(cie));
-  if (from.take<std::uint32_t>() != 0 || from.take<std::uint8_t>() != 1) return false;  // of version 1
+  if (from.take<std::uint32_t>() != 0 || from.take<std::uint8_t>() != 1) return false;  // not version 1
   if (from.take<char>() != 'z') return false;
   char kinds[4];
   unsigned count = 0;

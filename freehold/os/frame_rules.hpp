@@ -78,9 +78,9 @@ class FrameRules {
   [[nodiscard]] std::uint64_t check_sum(std::uintptr_t code, FrameRule rule, const unsigned char* fde) noexcept;
 
   FindObject find_object_;
-  std::uintptr_t begin_ = 0, end_ = 0;     // of the object
+  std::uintptr_t begin_ = 0, end_ = 0;     // bounds of the object
   const unsigned char* header_ = nullptr;  // its .eh_frame_hdr; null: it has none of the usual kind
-  std::uint32_t count_ = 0;                // of FDEs
+  std::uint32_t count_ = 0;                // number of FDEs
   const unsigned char* cie_ = nullptr;     // the last one
   std::uint64_t cie_sum_ = 0;
 };

@@ -41,7 +41,7 @@ void Futex::wait(const void* word, std::uint32_t expected, FutexScope scope, std
 
 void Futex::wait_until(const void* word, std::uint32_t expected, std::int64_t deadline) noexcept {
   constexpr auto kSigned = static_cast<std::int64_t>(kSecond);
-  const std::int64_t rest = deadline % kSigned;  // of a time before the clock's start it is negative
+  const std::int64_t rest = deadline % kSigned;  // negative for a time before the clock's start
   const timespec time{static_cast<std::time_t>(deadline / kSigned - (rest < 0 ? 1 : 0)),
                       static_cast<long>(rest < 0 ? rest + kSigned : rest)};
   futex(word, FUTEX_WAIT_BITSET_PRIVATE, expected, deadline == INT64_MAX ? nullptr : &time, FUTEX_BITSET_MATCH_ANY);

@@ -28,7 +28,7 @@ class MemoryLimit {
   [[nodiscard]] const char* source() const noexcept { return source_.text(); }
 
   struct Use {
-    std::uint64_t bytes = 0;   // of all processes in the group, without pages of files, which the kernel drops first
+    std::uint64_t bytes = 0;   // use of all processes in the group, without pages of files, which the kernel drops first
     bool is_stalling = false;  // processes wait for memory (PSI): a hundredth of the last ten seconds, all of them
   };
   // Nothing: no group has the limit, or its files cannot be read any more.

@@ -71,7 +71,7 @@ using Lines = FileLines<640, 1024>;
 
 [[nodiscard]] bool search(std::uintptr_t wanted, Module& module) noexcept {
   Lines lines("/proc/self/maps");
-  Mapping beginning;  // of the file that was mapped last
+  Mapping beginning;  // beginning of the file that was mapped last
   while (const char* const line = lines.next()) {
     const Mapping m = parse(line);
     const bool is_same = m.device == beginning.device && m.inode == beginning.inode;
@@ -98,7 +98,7 @@ bool find_module(const void* address, Module& module) noexcept {
 std::size_t mapped_parts(std::span<const char* const> libraries, std::span<Mapped> found) noexcept {
   const base::KeepErrno keep;
   std::size_t count = 0;
-  std::uintptr_t end = 0;  // of a library's part, if that was the last line
+  std::uintptr_t end = 0;  // end of a library's part, if that was the last line
   for (Lines lines("/proc/self/maps"); const char* const line = lines.next();) {
     const Mapping m = parse(line);
     const char* const slash = std::strrchr(m.path, '/');

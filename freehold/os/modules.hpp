@@ -9,8 +9,8 @@
 namespace freehold::os {
 
 struct Module {
-  char path[512];         // of the file; cut if longer
-  std::uintptr_t offset;  // of the address, as the file's symbols have it: what addr2line and llvm-symbolizer take
+  char path[512];         // the file; cut if longer
+  std::uintptr_t offset;  // the address's offset, as the file's symbols have it: what addr2line and llvm-symbolizer take
 };
 
 // False: the address lies in no mapping of a file, or /proc is not there. Needs 3 KiB of stack. errno is unchanged.

@@ -15,7 +15,7 @@
 namespace freehold::os {
 namespace {
 
-constexpr unsigned kMostNodes = 1024;  // of any Linux
+constexpr unsigned kMostNodes = 1024;  // more than any Linux has
 
 struct Range {
   std::uintptr_t start;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // NotCancelled: in its scope the calling thread is not cancelled. A thread that is leaves at the next cancellation point
-// with a lock held, or amid what it writes. No allocation; async-signal-safe with the libcs that we have.
+// with a lock held, or in the middle of what it writes. No allocation; async-signal-safe with the libcs that we have.
 #pragma once
 #include <pthread.h>
 

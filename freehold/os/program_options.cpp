@@ -37,7 +37,7 @@ bool parse_number(const char* text, std::uint64_t& out) noexcept {
   return true;
 }
 
-constexpr std::size_t kMostBytes = 64;  // of one option in the program's string; longer ones make no sense
+constexpr std::size_t kMostBytes = 64;  // longest option in the program's string; longer ones make no sense
 
 // Calls visit(name, length of the name, value, length of the value) for each option in the program's string; a part without
 // a colon has a null value.

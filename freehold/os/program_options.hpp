@@ -5,7 +5,7 @@
 // An option has a lower-case name and a kind. A table of options is a macro with a row for each, such as FREEHOLD_OPTIONS in
 // alloc/options.hpp: members, reading and the known names follow from it.
 //
-//   os::read_switch("verbose", verbose);  // of FREEHOLD_VERBOSE=1, or "verbose:1" in the string
+//   os::read_switch("verbose", verbose);  // reads FREEHOLD_VERBOSE=1, or "verbose:1" in the string
 //
 // A value that makes no sense is reported on standard error in one line, and the default stands. Any thread; no allocation,
 // so that it may run inside the first malloc.

@@ -55,8 +55,8 @@ static_assert(offsetof(FrameState, code) == 0 && offsetof(FrameState, stack) == 
 constexpr std::size_t kPageBytes = 4096, kWordBytes = sizeof(std::uintptr_t);
 constexpr std::uintptr_t kUserEnd = std::uintptr_t{1} << 47;  // what is above is never code of a program
 
-// CPython's trampolines without a frame pointer are told by what is executed after the return: add $8,%rsp; ret. The code is
-// the caller of a function that an unwinder has found, so it is there; it may be for execution only.
+// CPython's trampolines without a frame pointer are recognised by what is executed after the return: add $8,%rsp; ret. The
+// code is the caller of a function that an unwinder has found, so it is there; it may be for execution only.
 [[nodiscard]] bool is_plain_trampoline(std::uintptr_t code) noexcept {
   constexpr unsigned char kAdd[] = {0x48, 0x83, 0xc4, 0x08, 0xc3};
   if (code % kPageBytes > kPageBytes - kWordBytes || !is_readable(code)) return false;

@@ -47,7 +47,7 @@ class RuntimeFrames {
   [[nodiscard]] static FrameState state_of(_Unwind_Context* context, std::uintptr_t code, const Unwinder& by) noexcept;
 
   struct Way {
-    unsigned count = 0;  // of the addresses that were written
+    unsigned count = 0;  // number of addresses that were written
     bool is_found = false, is_guess = false;
   };
   // Steps from code without unwind information out to a function that has it. Writes the addresses of the calls on the way

@@ -22,7 +22,7 @@ namespace freehold::os {
 inline constexpr unsigned kLanes = 4;
 using Lanes [[gnu::vector_size(32)]] = std::uint64_t;
 using UnalignedLanes [[gnu::vector_size(32), gnu::aligned(8), gnu::may_alias]] = std::uint64_t;
-using LaneMask [[gnu::vector_size(32)]] = std::int64_t;  // of each lane all bits or none
+using LaneMask [[gnu::vector_size(32)]] = std::int64_t;  // each lane has all bits or none
 
 #if defined(__x86_64__)
 

@@ -98,7 +98,7 @@ class BestPoolCore {
   virtual void on_allocate(void* slot) noexcept = 0;
   [[nodiscard]] virtual bool on_free(void* slot) noexcept = 0;
 
-  [[nodiscard]] virtual Place place() const noexcept = 0;  // of the threads' arrays
+  [[nodiscard]] virtual Place place() const noexcept = 0;  // the place of the threads' arrays
   [[nodiscard]] virtual std::size_t capacity() const noexcept = 0;
   [[nodiscard]] virtual std::size_t slot_bytes() const noexcept = 0;
   [[nodiscard]] virtual std::size_t peak_slots() const noexcept = 0;

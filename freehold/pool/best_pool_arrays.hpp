@@ -305,7 +305,7 @@ class BestPoolArrays {
 
   // These change while the pool is dry, or becomes so; all except hits_ are written under the lock.
   alignas(base::kCacheLine) typename A::template atomic<std::uint64_t> dry_{0};  // odd: the pool is dry
-  typename A::template var<void*> caches_{nullptr};     // of type Cache, which is hidden with the pool that it names
+  typename A::template var<void*> caches_{nullptr};     // the type Cache is hidden with the pool that it names
   typename A::template atomic<std::uint32_t> hits_{0};  // acquires that found something in the dry pool, in a row
 };
 

@@ -22,10 +22,10 @@ namespace freehold::pool {
 /// The options that a pool is made with.
 struct PoolShape {
   std::size_t slots = 0;                              ///< capacity
-  std::size_t slot_bytes = 0;                         ///< of each, rounded up to the alignment
+  std::size_t slot_bytes = 0;                         ///< size of a slot, rounded up to the alignment
   std::size_t alignment = alignof(std::max_align_t);  ///< a power of two
-  unsigned shards = 0;                                ///< of a pool that is made of several; 0: one for each usable CPU
-  void* memory = nullptr;                             ///< where the slots are to lie; null: the pool makes its own
+  unsigned shards = 0;           ///< parts of a pool that is made of several; 0: one for each usable CPU
+  void* memory = nullptr;        ///< where the slots are to lie; null: the pool makes its own
   bool memory_has_room = false;  ///< it is of Slots::bytes_for(): in checked mode there is room for canaries
 };
 

@@ -14,7 +14,7 @@ namespace freehold::pool {
 struct LivePool {
   std::uint64_t name;        // address of a text
   std::uint64_t capacity;    // ~0: no limit
-  std::uint64_t slot_bytes;  // of the objects
+  std::uint64_t slot_bytes;  // size of the objects
   // These two describe pools whose free slots are bits in words; they are 0 in others.
   std::uint64_t words;         // address of integers of 8 bytes, a bit for each slot, set when it is free and in no array
   std::uint64_t opened_words;  // address of an integer of 4 bytes: words whose slots have been in use once

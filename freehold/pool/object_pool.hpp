@@ -243,7 +243,7 @@ class ObjectPool {
   }
 
   P pool_;
-  void* only_slot_;  // of a pool of none: never handed out
+  void* only_slot_;  // the slot of a pool of capacity 0: never handed out
   [[no_unique_address]] LiveCount<base::kChecked> live_;
   WhenFull when_full_;
   PoolRegistration registration_;

@@ -22,8 +22,8 @@ namespace freehold::pool {
 // Says where a slot lies in its raw slot (checked_slots.hpp).
 struct SlotRoom {
   std::size_t front = 0;         // bytes before it; 0: it is not looked at, and the raw slot is the slot
-  std::size_t slot_bytes = 0;    // of the slot, rounded up to its alignment
-  std::size_t stride_bytes = 0;  // of the raw one
+  std::size_t slot_bytes = 0;    // bytes of the slot, rounded up to its alignment
+  std::size_t stride_bytes = 0;  // bytes of the raw slot
 
   [[nodiscard]] static SlotRoom of(const PoolShape& shape) noexcept;
   [[nodiscard]] bool is_checked() const noexcept { return front != 0; }

@@ -125,7 +125,7 @@ class ByteSampler {
 
   std::uint64_t until_ = 0;   // bytes, the one that the next point lies in included
   std::uint32_t random_ = 0;  // 0: not begun
-  std::uint32_t stamp_ = 0;   // of the mean distance that until_ was drawn for
+  std::uint32_t stamp_ = 0;   // stamp of the mean distance that until_ was drawn for
 };
 static_assert(sizeof(ByteSampler) == 16);
 

@@ -20,7 +20,7 @@ class MarkWeights {
   static constexpr std::uint32_t kTurns = 128;
   static constexpr std::uint32_t kMost = std::uint32_t{1} << 20;  // no mark is heavier
   static constexpr std::size_t kKept = 8;
-  static constexpr std::uint64_t kSmallestBytes = 16;  // of a block
+  static constexpr std::uint64_t kSmallestBytes = 16;  // the smallest block
 
   constexpr MarkWeights() noexcept = default;
 

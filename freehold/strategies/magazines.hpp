@@ -204,7 +204,7 @@ class MagazinesPool {
   // Written by the constructor only.
   Home<A, MagazinesPool> home_;
   Slots slots_;
-  unsigned rounds_;  // of a magazine
+  unsigned rounds_;  // rounds of a magazine
   ZeroedArray<Magazine<A>> magazines_;
   // Under the lock.
   alignas(base::kCacheLine) PoolLock<A, O> lock_;

@@ -96,7 +96,7 @@ class ThreadStacksPool {
   // The constructor alone writes these.
   Home<A, ThreadStacksPool> home_;
   Slots slots_;
-  unsigned entries_;  // of a stack
+  unsigned entries_;  // entries of a stack
   // Any thread.
   Tree below_;
   alignas(base::kCacheLine) [[no_unique_address]] Contention contention_;

@@ -46,7 +46,7 @@ class ChangeCount {
     A::fence(Orders::kBegin);
   }
   void end() noexcept { number_.store(now() + 1, Orders::kEnd); }
-  // In a child of fork, whose parent may have been amid a change by a thread that the child does not have.
+  // In a child of fork, whose parent may have been in the middle of a change by a thread that the child does not have.
   void reset() noexcept {
     if (is_amid(now())) end();
   }

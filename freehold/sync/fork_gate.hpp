@@ -110,7 +110,7 @@ class ForkGate {
     if (last) A::notify_all_shared(forks_);
     return last;
   }
-  // In the child, whose only thread has `forks` others under way: of handlers of signals that came amid one.
+  // In the child, whose only thread has `forks` others under way: of handlers of signals that came during one.
   void reset(std::uint32_t forks) noexcept {
     forks_.store(forks, std::memory_order_relaxed);  // relaxed: there is no other thread
     for (SharedMark& shared : shared_) shared.mark.store(0, std::memory_order_relaxed);

@@ -32,10 +32,10 @@ struct alignas(kLiveListAlignment) LiveListDirectory {
   std::uint64_t first;         // address of the pointer to the first record; null: the list is empty
   std::uint64_t changes;       // address of the number of a ChangeCount
   std::uint64_t layout;        // address of what more a reader must know; 0: nothing
-  std::uint32_t layout_bytes;  // of that
+  std::uint32_t layout_bytes;  // size of the layout
   std::uint32_t next;          // from a record's begin: the pointer to the next one
   std::uint32_t data;          // from a record's begin: what its kind has
-  std::uint32_t data_bytes;    // of that
+  std::uint32_t data_bytes;    // size of the data
 };
 static_assert(sizeof(LiveListDirectory) == 64 && offsetof(LiveListDirectory, version) == 16);
 

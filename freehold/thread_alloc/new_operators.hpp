@@ -3,7 +3,7 @@
 // thread_alloc.h includes this, where a macro asks for it, in one source file of a program or in every one, as the article
 // has it. Weak, since the standard forbids inline ones: the linker takes the first and drops the others.
 // One rule keeps the forms consistent: every block comes from thread_alloc or thread_alloc_aligned, and thread_free takes
-// both, so no delete needs the size or the alignment that it is told. Works with C++11 and without exceptions; where they
+// both, so no delete needs the size or the alignment that it gets. Works with C++11 and without exceptions; where they
 // are off, exhausted memory ends in abort() instead of std::bad_alloc.
 // Source: [new.delete] of the C++ standard.
 #pragma once

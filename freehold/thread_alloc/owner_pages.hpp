@@ -70,10 +70,10 @@ struct OwnerPagesConfig {
 // included.
 struct OwnerPagesStats {
   std::uint64_t owners;           // threads that have joined and not left
-  std::uint64_t owners_left;      // of those that left: owners with pages left behind
+  std::uint64_t owners_left;      // owners that left pages behind
   std::uint64_t descriptors;      // owners there is room for
   std::uint64_t pages;            // held from the upstream, descriptors' pages not included
-  std::uint64_t pages_left;       // of them, left behind by threads that have exited
+  std::uint64_t pages_left;       // pages left behind by threads that have exited
   std::uint64_t gathered;         // slots that freeing threads have not handed over yet
   std::uint64_t pending;          // slots handed over and not drained yet
   std::uint64_t remote_frees;     // slots freed by another thread than their owner
@@ -349,7 +349,7 @@ class OwnerPages {
   Var<OwnerBatch*> batches_{nullptr};
   Var<OwnerBatch*> last_batch_{nullptr};
   Var<Owner*> unused_{nullptr};
-  Counters ownerless_;  // of threads that free without being owners
+  Counters ownerless_;  // counts by threads that free without being owners
   [[no_unique_address]] Upstream upstream_{};
 };
 

@@ -69,7 +69,7 @@ class PageMap {
   }
 
  private:
-  static constexpr unsigned kPageBits = kAddressBits - 12;  // of a page's number
+  static constexpr unsigned kPageBits = kAddressBits - 12;  // bits of a page's number
   static constexpr unsigned kLeafBits = kPageBits < 21 ? kPageBits / 2 : 21;
   using Word = typename A::template atomic<std::uint64_t>;
   struct Leaf {

@@ -145,7 +145,7 @@ class Driver {
     }
     return id;
   }
-  /// Arms a timer, or arms it anew.
+  /// Arms a timer, or arms it again.
   /// @param id    the timer
   /// @param time  when it fires
   /// Returns: see SetResult.

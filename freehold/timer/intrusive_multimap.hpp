@@ -128,8 +128,8 @@ class IntrusiveMultimap {
   struct Place {
     Hook* equal = nullptr;
     Hook* parent = nullptr;
-    bool is_left = true;   // of its parent
-    bool is_first = true;  // of all
+    bool is_left = true;   // is the left child of its parent
+    bool is_first = true;  // is the first of all
   };
 
   [[nodiscard]] Place find(const Key& key) const noexcept {

@@ -7,7 +7,7 @@
 //
 // Alarm: constructed from a loop, a function and its context. start(time) has the loop call the function at that time or
 // somewhat before it, once, in place of what was started before; stop() takes that back; both end with the alarm.
-// Threads: the loop's. Cost: the structure's; a set() that is earlier than all others starts the alarm anew.
+// Threads: the loop's. Cost: the structure's; a set() that is earlier than all others restarts the alarm.
 #pragma once
 #include <cstddef>
 #include <optional>
@@ -46,7 +46,7 @@ class LoopTimers {
   /// @param context   its first argument
   /// Returns: its handle; none if there is no memory or no room.
   [[nodiscard]] TimerId create(Callback callback, void* context) noexcept { return timers_.create(callback, context); }
-  /// Arms a timer, or arms it anew.
+  /// Arms a timer, or arms it again.
   /// @param id    the timer
   /// @param time  when it fires
   /// Returns: see SetResult.

@@ -3,7 +3,7 @@
 //
 //   TimerWheel<> timers;                                            // or TimerQueue<>
 //   const TimerId id = timers.create(callback, context);
-//   timers.set(id, Clock::now() + 30s);                             // arms it, or arms it anew
+//   timers.set(id, Clock::now() + 30s);                             // arms it, or arms it again
 //   timers.cancel(id);                                              // true: it was armed, and will not fire
 //   if (const auto at = timers.next_expiry()) sleep_until(*at);
 //   timers.advance(Clock::now(), 1000);                             // calls what is due, at most 1000 steps of work
@@ -71,7 +71,7 @@ enum class SetResult : std::uint8_t {
   kNoTimer,   ///< the timer was destroyed, or never created
   kNoMemory,  ///< it is not armed, and was not before
   kArmed,     ///< it is armed, and was not before
-  kRearmed,   ///< it is armed anew; its former time is forgotten
+  kRearmed,   ///< it is armed again; its former time is forgotten
 };
 /// Returns whether the timer is armed now.
 /// @param result  of a set()

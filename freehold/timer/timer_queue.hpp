@@ -57,7 +57,7 @@ class TimerQueue {
     return TimerId(index, node.generation);
   }
 
-  /// Arms a timer, or arms it anew.
+  /// Arms a timer, or arms it again.
   /// @param id    the timer
   /// @param time  when it fires
   /// Returns: see SetResult.

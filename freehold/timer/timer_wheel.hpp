@@ -84,7 +84,7 @@ class BasicTimerWheel {
     return TimerId(index, node.state.begin());
   }
 
-  /// Arms a timer, or arms it anew.
+  /// Arms a timer, or arms it again.
   /// @param id    the timer
   /// @param time  when it fires
   /// Returns: see SetResult.
@@ -398,7 +398,7 @@ class BasicTimerWheel {
     return false;
   }
 
-  // Links a timer anew that does not belong where it is, as far as the owner saw; or not at all, if it is not armed.
+  // Moves a timer that does not belong where it is, as far as the owner saw; or not at all, if it is not armed.
   void relink(std::uint32_t index) noexcept {
     slots_.unlink(index);
     link_anew(index, false, false, position_, due_list());

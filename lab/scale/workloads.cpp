@@ -23,7 +23,7 @@ std::uint64_t next_random(std::uint64_t x) {
 
 class Arithmetic {
  public:
-  // Always the same number for the same rounds: the table starts anew.
+  // Always the same number for the same rounds: the table starts over.
   std::uint64_t run(std::uint64_t rounds) {
     table_.fill(1);
     std::uint64_t x = 88172645463325252;

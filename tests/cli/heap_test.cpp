@@ -165,7 +165,7 @@ TEST(HeapProfile, CheckedMode_OneLineAndNoProfile) {
   EXPECT_TRUE(folder.names().empty());
 }
 
-// A child that is still at its profile, or died amid it, or something else in the folder, does not cost the others theirs.
+// A child that is still at its profile, or died during it, or something else in the folder, does not cost the others theirs.
 TEST(HeapProfile, FilesOfOthersThatAreUnfinishedOrDamaged_TheRestIsShown) {
   const Folder folder;
   const std::string spoils =

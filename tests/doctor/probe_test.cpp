@@ -210,7 +210,7 @@ class Busy {
   std::vector<pid_t> children_;
 };
 
-// The time for which a thread had no CPU amid a record is not the probe's: else the program seems to have had none.
+// The time for which a thread had no CPU during a record is not the probe's: else the program seems to have had none.
 TEST_F(Probe, OthersHaveTheCpus_RecordingTakesNoMore) {
   const Busy busy;
   const Recording recording = recorded("remote");

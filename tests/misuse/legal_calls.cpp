@@ -60,7 +60,7 @@ void threads_that_end_with_live_blocks() {
   for (char* p : blocks) release(p);
 }
 
-// The process ends while its threads are amid malloc and free.
+// The process ends while its threads are inside malloc and free.
 void exit_while_threads_allocate() {
   for (int i = 0; i < 3; ++i)
     std::thread([] {

@@ -181,8 +181,8 @@ void room_made_while_dry(Execution& run) {
   run.check([&] { expect_free(pool, 2); });
 }
 
-// A thief empties an array, and comes again while its owner is amid a pop of nothing: below the array's bottom lies still
-// what was taken before.
+// A thief empties an array, and comes again while its owner is in the middle of a pop of nothing: below the array's bottom
+// lies still what was taken before.
 void pop_of_nothing(Execution& run) {
   Pool<SimAtomics> pool(kTiny);
   (void)pool.acquire();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // check::CheckedBlocks on the simulated machine. Oracle: of two threads that free one block, exactly one is told; a block
-// has one user at a time; a look at all blocks amid allocations and frees finds nothing where nothing is wrong.
+// has one user at a time; a look at all blocks during allocations and frees finds nothing where nothing is wrong.
 #include "freehold/check/checked_blocks.hpp"
 
 #include <gtest/gtest.h>

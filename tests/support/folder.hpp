@@ -53,7 +53,7 @@ class Folder {
 
 inline std::string content_of(const std::filesystem::path& file) {
   std::ostringstream content;
-  content << std::ifstream(file, std::ios::binary).rdbuf();  // a file of /proc may fail amid: no exception
+  content << std::ifstream(file, std::ios::binary).rdbuf();  // a file of /proc may fail while it is read: no exception
   return content.str();
 }
 

@@ -72,7 +72,7 @@ class ProfileReader {
     if (!memory_.read(changes_, now)) return Copy::kUnreadable;
     return seen == now ? Copy::kWhole : Copy::kChanged;
   }
-  // A thread that was interrupted amid a change goes on in its time.
+  // A thread that was interrupted during a change goes on in its time.
   [[nodiscard]] bool wait() const {
     constexpr std::chrono::microseconds kNap{20};
     if (Clock::now() - began_ > patience_) return false;

@@ -21,7 +21,7 @@ void carry(std::span<const CarriedFile> files) noexcept;
 // The path of a copy of the file; nothing if this command does not carry it. Throws Failure(kExitRefused) if there is no
 // place for it.
 [[nodiscard]] std::optional<std::string> carried_file(std::string_view name);
-// Makes all copies, so that a full disk is told of before any work. Throws Failure(kExitRefused).
+// Makes all copies, so that a full disk is reported before any work. Throws Failure(kExitRefused).
 void copy_carried_files();
 
 }  // namespace freehold::inline tools

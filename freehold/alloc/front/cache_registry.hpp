@@ -194,11 +194,11 @@ class CacheRegistry {
   typename A::template atomic<std::uint64_t> threads_{0};  // written under the lock
   std::uint64_t peak_threads_ = 0;
   std::uint32_t last_id_ = 0;
-  std::uint32_t left_ids_[Config::kShards]{};  // of the thread that ended last on each CPU: the next one finds its spans
+  std::uint32_t left_ids_[Config::kShards]{};  // id of the thread that ended last on each CPU: the next one finds its spans
   const typename Cache::Slow* slow_calls_ = nullptr;
   FreeSpans<A, Config>& spans_;
   ThreadIds<A>& ids_;
-  sync::ChangeCount<A> changes_;  // of the list, and of what ended threads had counted
+  sync::ChangeCount<A> changes_;  // changes of the list, and of what ended threads had counted
   std::uint64_t past_remote_frees_ = 0;
   PerClass<std::uint64_t, Classes::kCount> past_refills_, past_drains_;
 };

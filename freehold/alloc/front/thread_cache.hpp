@@ -69,7 +69,7 @@ struct ThreadCache {
     bool is_refilled = false;  // it was refilled since a drain last asked
     bool may_keep = false;     // the slots that it gave back last share no lines with blocks of other threads
     bool active = false;       // used since the last look for idle bins
-    std::uint8_t looks = 0;    // of the first frees, those that still meet the limit and are looked at
+    std::uint8_t looks = 0;    // frees of the first ones that still meet the limit and are checked
     Counter refills{0}, drains{0};
   };
   PerClass<Bin, kCount> bins;
@@ -77,7 +77,7 @@ struct ThreadCache {
   std::size_t granted = 0;      // bytes that the bins may hold together
   std::size_t allowance = 0;    // bytes this thread may grant: its own share and what it took from the common budget
   std::int64_t unreported = 0;  // bytes taken from the pools, less those given back, that the arena does not know of
-  std::uint32_t id = 0;         // of this cache, never 0; one that ended may have had it
+  std::uint32_t id = 0;         // the cache's id, never 0; one that ended may have had it
   std::uint32_t slow_calls = 0;
   RunCache<A, Config>* runs = nullptr;  // made when the thread first allocates a run
   typename A::template atomic<RunsUse> runs_use{RunsUse::kNone};
@@ -90,7 +90,7 @@ struct ThreadCache {
   typename A::template atomic<std::uint32_t> inside{0};
   typename A::template atomic<std::int32_t> thread{0};  // the system's id of the owner; 0: unknown
   Counter remote_frees{0};                              // slots given back to spans that another thread used last
-  ThreadCache* next_ended = nullptr;                    // of those whose threads ended while another forked
+  ThreadCache* next_ended = nullptr;                    // the next cache whose thread ended while another forked
   ThreadCache* next = nullptr;
   ThreadCache* previous = nullptr;
 

@@ -119,7 +119,7 @@ class DirectBlocks {
   // One mapping, or some side by side.
   struct Memory {
     std::uintptr_t at = 0;
-    std::size_t bytes = 0;               // of all
+    std::size_t bytes = 0;               // bytes of all mappings
     std::uint32_t joints[kMaxJoints]{};  // in pages from `at`, ascending
     unsigned joint_count = 0;
 
@@ -192,10 +192,10 @@ class DirectBlocks {
   Metadata<Pages> metadata_;
   Record** buckets_ = nullptr;
   std::size_t bucket_count_ = 0, bucket_bytes_ = 0;
-  std::size_t count_ = 0, joints_ = 0;  // of blocks
+  std::size_t count_ = 0, joints_ = 0;  // blocks, and joints between their mappings
   bool joins_are_refused_ = false;
   Kept kept_[kMaxKept]{};        // the oldest first
-  std::size_t ended_bytes_ = 0;  // of mappings that ended lately and are not regretted yet
+  std::size_t ended_bytes_ = 0;  // bytes of mappings that ended lately and are not regretted yet
   std::uint64_t ended_at_ = 0;   // milliseconds, the last of them
   Counter live_bytes_{0}, kept_bytes_{0}, kept_count_{0}, small_{0};  // written under the lock
 };

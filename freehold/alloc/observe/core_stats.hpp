@@ -66,7 +66,7 @@ __attribute__((no_sanitize("thread"))) void Core<A, Config, Pages, Clock>::repor
   for (const Cache* cache = registry_.first(); cache != nullptr; cache = cache->next) {
     const std::int32_t thread = cache->thread.load(std::memory_order_relaxed);
     const std::uint64_t stamp = cache == mine ? 1 : stamp_of(thread);
-    if (stamp == 0 || !Gate::is_quiet(cache->inside)) continue;  // amid a slow call a slot may be free and in the array
+    if (stamp == 0 || !Gate::is_quiet(cache->inside)) continue;  // during a slow call a slot may be free and in the array
     const std::size_t before = n;
     for (const SizeClass c : AllClasses<Classes>{}) {
       // Each read once: an owner that runs moves its array, and the two need not fit together.

@@ -7,7 +7,7 @@ namespace freehold::alloc {
 
 struct Counts {
   std::uint64_t allocations = 0, frees = 0;                            // a realloc is one of each
-  std::uint64_t allocated_bytes = 0, freed_bytes = 0, peak_bytes = 0;  // of usable_size()
+  std::uint64_t allocated_bytes = 0, freed_bytes = 0, peak_bytes = 0;  // in bytes of usable_size()
 };
 
 // An unexpected first allocation ends this way.

@@ -80,7 +80,7 @@ namespace {
 [[nodiscard, gnu::noinline]] void* sample_refill(NativeCache& cache, SizeClass c, void* slot, std::size_t bytes,
                                                  std::size_t alignment) noexcept {
   const std::uint64_t mean = profile::mean();
-  if (slot == nullptr || mean == 0 || engine::size_class_of(slot) != c) return slot;  // or it was mapped amid a fork
+  if (slot == nullptr || mean == 0 || engine::size_class_of(slot) != c) return slot;  // or it was mapped during a fork
   const std::size_t size = Classes::slot_bytes(c), below = cache.entries(c);
   if (profile::sampler().passes_freely(mean, size, below + 1)) return slot;
   bool is_mine = false;
@@ -258,7 +258,7 @@ class Path {
   bool is_too_long_ = false;
 };
 
-// A file of this process alone: one that is there is another's, or was left by a process that died amid it.
+// A file of this process alone: one that is there is another's, or was left by a process that died during it.
 [[nodiscard]] int create_unfinished(const char* path) noexcept {
   constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
   if (const int fd = os::kernel::open(path, kFlags, 0600); fd >= 0 || errno != EEXIST) return fd;

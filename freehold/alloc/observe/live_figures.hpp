@@ -111,7 +111,7 @@ struct alignas(kLiveAlignment) LiveDirectory {
   // release: pairs with the order in which the reader copies, mark first; publishes the rest.
   std::atomic<std::uint64_t> mark[2];
   std::uint32_t version;
-  std::uint32_t count;  // of entries
+  std::uint32_t count;  // entries
   LiveEntry entries[kMostLiveEntries];
   LiveTables tables;
 };

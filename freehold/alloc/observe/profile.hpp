@@ -7,7 +7,7 @@
 
 namespace freehold::alloc {
 
-inline constexpr std::size_t kMostPathBytes = 512;  // of FREEHOLD_PROFILE_FILE, its end included
+inline constexpr std::size_t kMostPathBytes = 512;  // longest FREEHOLD_PROFILE_FILE, its end included
 
 // From now on one byte in `mean` is sampled; 0: the default. False: no memory (ENOMEM), or the process is in checked mode
 // (ENOTSUP).

@@ -52,8 +52,8 @@ struct Stats {
   char huge_pages[16];   // "off", "auto" or "on"
   ClassStats classes[kMaxStatsClasses];
   // For glibc's reports alone.
-  std::uint64_t direct_blocks;  // of direct_bytes
-  std::uint64_t kept_bytes;     // of free_dirty_bytes: mappings outside the arena
+  std::uint64_t direct_blocks;  // blocks in direct_bytes
+  std::uint64_t kept_bytes;     // the part of free_dirty_bytes in mappings outside the arena
 };
 
 }  // namespace freehold::alloc

@@ -2,7 +2,7 @@
 // fork() from any thread, whatever others do; see fork_gate.hpp and fork_work.hpp.
 //
 // Before a fork the gate closes, and the engine is left by all other threads; they wait, map blocks of their own, or put
-// their frees off. Afterwards the deferred work is done. A fork from a handler of signals amid a slow path of the same
+// their frees off. Afterwards the deferred work is done. A fork from a handler of signals during a slow path of the same
 // thread does nothing but keep the purger out: the slow path continues in both processes.
 
 #include "freehold/alloc/engine_state.hpp"
@@ -57,14 +57,14 @@ void defer_free(Freed* block) noexcept {
 }
 
 // The engine is left by all other threads, and they stay out; no lock is held. A fork before the first malloc starts the
-// engine: a child would wait for the lock of a start that another thread is amid.
+// engine: a child would wait for the lock of a start that another thread has begun.
 void before_fork() noexcept {
   if (g_start.load(std::memory_order_acquire) != Start::kReady) {
     if (!start()) return;
     finish_start();
   }
   keep_purger_out();
-  if (t_fork.inside != 0) return;  // a signal's handler forks, amid a slow path of this thread: it continues in both
+  if (t_fork.inside != 0) return;  // a signal's handler forks during a slow path of this thread: it continues in both
   ++t_fork.inside;
   // One after the other, as far as they do not wait for each other.
   for (unsigned turn = 0; turn < kForkTurns && g_gate.forks() != t_fork.forks; ++turn) wait_for_forks();
@@ -105,11 +105,11 @@ void after_fork_in_child() noexcept {
   if (NativeCache* const mine = present_cache(); mine != nullptr) mine->thread.store(g_process);
   g_look_at.store(kFirstLook, std::memory_order_relaxed);  // relaxed: there is no other thread
   g_core.after_fork_in_child(present_cache());
-  choose_slow_calls();  // another thread may have been amid it
+  choose_slow_calls();  // another thread may have been in the middle of it
   checks_after_fork_in_child();
   profile::after_fork_in_child();
   g_gate.reset(t_fork.forks);
-  if (os::is_confined()) {  // the fork came amid confine(), whose thread is not here
+  if (os::is_confined()) {  // the fork came during confine(), whose thread is not here
     g_gate.fence_alone_from_start();
     g_purger_gate.fence_alone_from_start();
   }

@@ -173,7 +173,7 @@ static void register_fork_handlers() noexcept {
     ::pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 
-// A constructor, since the unwinder may have to be loaded: amid a malloc that could be the loader's own. Blocks that were
+// A constructor, since the unwinder may have to be loaded: during a malloc that could be the loader's own. Blocks that were
 // allocated before have no stacks. And since the handlers of fork that the program registers have to run before ours, as
 // they run before glibc's malloc takes its locks: one of them may wait for a lock that is held over malloc.
 [[gnu::constructor]] static void when_loaded() noexcept {

@@ -3,7 +3,7 @@
 // bit for each of a chunk's.
 //
 // Chunks of slots ask for them once the heap is not small. Where a part of one goes back to the system, a huge page is
-// forbidden, until all of it has gone back and is used anew. Chunks of runs never ask: the system's default stands.
+// forbidden, until all of it has gone back and is used again. Chunks of runs never ask: the system's default stands.
 //
 //   Invariant, at rest: wanted_ == the number of bits set in `huge` of all chunks.
 //

@@ -21,7 +21,7 @@ constexpr std::size_t kFirstStackBytes = 64 * 1024;
 constexpr std::size_t kMostStackBytes = std::size_t{8} << 20;
 constexpr std::size_t kRoomBytes = 32 * 1024;  // for the steps, and for a signal that cannot be blocked (setuid's)
 
-// A handler of signals that forks amid a change of state would leave its child with a thread that is not there.
+// A handler of signals that forks during a change of state would leave its child with a thread that is not there.
 class BlockSignals {
  public:
   BlockSignals() noexcept {

@@ -102,7 +102,7 @@ class ArenaGrowth {
 
  private:
   static constexpr std::uint32_t kLast = ~std::uint32_t{0};
-  static constexpr std::size_t kManyChunks = 64;  // of fewer that the process may map, each is dear
+  static constexpr std::size_t kManyChunks = 64;  // if the process may map fewer, each is dear
   // A kind's first chunk is mapped in steps: memory that no block has had is no access to a small program.
   static constexpr unsigned kFirstSpans = Units::kChunkSpans >= 64 ? Units::kChunkSpans / 16 : Units::kChunkSpans;
 

@@ -129,7 +129,7 @@ class ArenaSpace {
   char* memory_ = nullptr;
   Table tables_[kMaxTables]{};
   unsigned count_ = 0;
-  std::size_t end_ = 0;  // of the tables, as an offset
+  std::size_t end_ = 0;  // end of the tables, as an offset
   std::size_t spans_ = 0;
   std::size_t mapped_memory_ = 0;
 };

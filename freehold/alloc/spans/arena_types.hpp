@@ -19,18 +19,18 @@ enum class HugePages : std::uint8_t { kOff, kAuto, kOn };
 
 struct ArenaSettings {
   std::size_t capacity_bytes = 0;  // at most this much memory; a power of two
-  unsigned stripes = 8;            // of the word pools' trees: a power of two, about four a CPU, as stripes_for() has it
+  unsigned stripes = 8;  // stripes of the word pools' trees: a power of two, about four a CPU, as stripes_for() has it
   [[nodiscard]] static constexpr unsigned stripes_for(unsigned cpus) noexcept {
     return std::clamp(std::bit_ceil(4 * cpus), 8U, 64U);
   }
-  unsigned chunk_stripes = 1;  // of the trees over chunks: one a group of CPUs, as chunk_stripes_for() has it
+  unsigned chunk_stripes = 1;  // stripes of the trees over chunks: one a group of CPUs, as chunk_stripes_for() has it
   [[nodiscard]] static constexpr unsigned chunk_stripes_for(unsigned cpus) noexcept {
     return std::min(std::bit_ceil((cpus + Searcher::kGroupCpus - 1) / Searcher::kGroupCpus), 64U);
   }
   std::uint64_t purge_delay_ms = 500;
   HugePages huge_pages = HugePages::kAuto;
   bool prefault = false;          // new chunks get their pages at once
-  std::uint64_t limit_bytes = 0;  // of what is in use and kept; 0: none
+  std::uint64_t limit_bytes = 0;  // bound of what is in use and kept; 0: none
 };
 
 template <class Config>

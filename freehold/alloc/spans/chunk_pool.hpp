@@ -56,7 +56,7 @@ struct alignas(base::kCacheLine) Chunk {
   typename A::template atomic<ChunkKind> kind{ChunkKind::kNone};
   typename A::template atomic<bool> has_records{false};  // spans of it had a size class since their records were purged
   typename A::template atomic<std::uint8_t> huge{0};     // one bit for each part that huge pages are asked for under
-  typename A::template atomic<std::uint8_t> stripe{0};   // of the trees, where it stays
+  typename A::template atomic<std::uint8_t> stripe{0};   // stripe of the trees, where it stays
   std::uint32_t unmapped{0};  // not 0: its memory is not there, nor is a span free (arena_growth.hpp)
 };
 static_assert(sizeof(Chunk<sync::NativeAtomics>) == base::kCacheLine);
@@ -93,7 +93,7 @@ struct Searcher {
 struct TakenSpans {
   SpanIndex first = kNoSpan;
   unsigned dirty = 0;           // how many may still hold pages; 0: all read as zero
-  std::uint32_t purged_at = 0;  // of the chunk, if some do not
+  std::uint32_t purged_at = 0;  // the chunk's, if some do not
 };
 
 template <sync::Atomics A, unsigned kChunkSpans, class Orders = ChunkPoolOrders>

@@ -46,7 +46,7 @@ class ArenaSlots {
   // left of a spike. A span's words in the table of other classes than its own are 0.
   struct WordTable {
     Word* first = nullptr;
-    std::uint32_t words_per_span = 0, skipped = 0;  // of the 64 that a WordIndex has for a span
+    std::uint32_t words_per_span = 0, skipped = 0;  // words of the 64 that a WordIndex has for a span
     constexpr void set(Word* words, std::uint32_t words_of_span) noexcept {
       first = words;
       words_per_span = words_of_span;

@@ -89,7 +89,7 @@ class Runs {
   std::condition_variable ended_;
   std::unordered_map<std::string, std::shared_ptr<Run>> runs_;
   std::deque<std::shared_ptr<Run>> kept_;  // answered, oldest first
-  std::uint64_t bytes_ = 0;                // of kept_
+  std::uint64_t bytes_ = 0;                // bytes in kept_
 };
 
 unsigned slots_of(const ProcessPoolOptions& options) {

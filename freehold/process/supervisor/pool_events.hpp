@@ -46,9 +46,9 @@ struct PoolEvent {
   ExitReason exit_reason = ExitReason::kSignal;  ///< why the worker ended
   Failure reason{};                              ///< why the task's attempt failed
   std::uint64_t task = 0;                        ///< Future::id() of the task
-  unsigned attempt = 0;                          ///< of the task; the first is 1
+  unsigned attempt = 0;                          ///< the task's attempt; the first is 1
   std::string text{};                            ///< details, see Kind
-  std::string last_lines{};                      ///< of the worker's standard error, with keep_standard_error
+  std::string last_lines{};                      ///< end of the worker's standard error, with keep_standard_error
 };
 /// @param event  an event of the log
 /// Returns: the event in one line.

@@ -16,7 +16,7 @@ namespace process {
 struct ClientStats {
   std::uint64_t submitted = 0;  ///< tasks that were accepted
   std::uint64_t delivered = 0;  ///< tasks whose result was got, failed ones included
-  std::uint64_t failed = 0;     ///< of these without output
+  std::uint64_t failed = 0;     ///< ended without output
   std::uint64_t refused = 0;    ///< tasks that were not accepted
   std::uint64_t median = 0;     ///< nanoseconds from submit() to get(), exact to 6 %
   std::uint64_t p90 = 0;        ///< the same, 90 % quantile
@@ -37,8 +37,8 @@ struct SupervisorStats {
 
 /// The figures of one pool.
 struct ProcessPoolStats {
-  process::ClientStats tasks;        ///< of the pool's own client
-  process::SupervisorStats workers;  ///< of the supervisor
+  process::ClientStats tasks;        ///< the pool's own client
+  process::SupervisorStats workers;  ///< the supervisor's
   std::uint32_t waiting = 0;         ///< tasks that wait for a worker
   std::uint32_t running = 0;         ///< tasks that run
   std::uint32_t max_open_tasks = 0;  ///< tasks that the table has room for

@@ -183,7 +183,7 @@ class Supervisor {
   std::vector<int> pending_clients_;
 
   // The supervisor's thread only.
-  std::vector<int> sockets_;  // of the client in each slot; -1: free. Slot 0 is this process's own
+  std::vector<int> sockets_;  // the client's in each slot; -1: free. Slot 0 is this process's own
   std::uint32_t epoch_ = 0;
   unsigned unproductive_ = 0;          // workers in a row that ended no task, nor died of one
   unsigned max_starting_ = 1;          // workers that may be coming up together

@@ -89,7 +89,7 @@ struct SetupMessage {
   SetupMessage(const SetupMessage&) = delete;
   SetupMessage& operator=(const SetupMessage&) = delete;
 
-  static constexpr std::size_t kBytes = 3 * sizeof(int);  // of the descriptors
+  static constexpr std::size_t kBytes = 3 * sizeof(int);  // bytes of the descriptors
   iovec data;
   alignas(cmsghdr) char control[CMSG_SPACE(kBytes)] = {};
   msghdr header{};

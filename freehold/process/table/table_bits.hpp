@@ -2,7 +2,7 @@
 // Bits in a task table: one for each entry or each worker's slot, 64 to a cache line; and the memory orders of the table.
 //
 //   bits.set(i, order);
-//   if (bits.clear(i, order)) ...        // of several threads one has cleared it
+//   if (bits.clear(i, order)) ...        // one of several threads has cleared it
 //   bits.visit(begin, set, look);        // look(i) for each bit, once round from `begin`
 //
 // A bit decides nothing. It says that a word or a sleeper is worth a look. It is set after the word and cleared before it,

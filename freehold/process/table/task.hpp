@@ -101,7 +101,7 @@ struct TaskOptions {
   /// Time limit from submission to result, over waiting and all attempts.
   std::optional<Nanoseconds> total_timeout{};
   unsigned max_attempts = 0;              ///< runs in all, if workers die; 0: the pool's number
-  Priority priority = Priority::kNormal;  ///< of equal tasks the older one starts first
+  Priority priority = Priority::kNormal;  ///< the older of equal tasks starts first
   RetryOptions retry{};                   ///< for tasks that the component rejects
   /// How long submit() waits while the table is full. Results that no caller has got yet are moved out of the table then, so
   /// a program may keep any number of futures.

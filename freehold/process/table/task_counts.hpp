@@ -33,7 +33,7 @@ class Histogram {
   }
 
  private:
-  static constexpr unsigned kBits = 4;  // of the number of steps
+  static constexpr unsigned kBits = 4;  // bits of the number of steps
   static constexpr std::size_t kBuckets = (64 - kBits + 1) << kBits;
 
   // Below 16 each number is a step; from there on the step is the position of the highest bit and the kBits bits after it.

@@ -74,7 +74,7 @@ struct TaskTableLayout {
     atomic<std::uint32_t> up;        // whether its process has reached its loop
     atomic<std::uint64_t> ended;     // tasks that it has completed; statistics
     atomic<std::uint64_t> retried;   // tasks that it has made ready again; statistics
-    atomic<std::uint64_t> identity;  // of its process, 0: none
+    atomic<std::uint64_t> identity;  // the client's process, 0: none
   };
   using Entry = TaskEntry<A>;
 

@@ -133,7 +133,7 @@ void stop_for_ever(int) {
 }
 
 // lifecycle_exit_beside_a_stopped_thread TIMES: a signal's handler stops a thread for ever, as a collector's or a debugger's
-// does, most times amid malloc or free; then the program ends as usual.
+// does, most times during malloc or free; then the program ends as usual.
 SCENARIO(lifecycle_exit_beside_a_stopped_thread) {
   const unsigned times = arguments.empty() ? 1 : static_cast<unsigned>(std::stoul(arguments[0]));
   for (unsigned i = 0; i < times; ++i) {

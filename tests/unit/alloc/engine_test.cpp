@@ -194,7 +194,7 @@ TEST_F(Engine, LookForDeadThreadsThatMeetsAFork_IsNotTheLast) {
   EXPECT_NE(g_look_at.load(std::memory_order_relaxed), UINT64_MAX);
 }
 
-// A call of a signal's handler, amid a slow path.
+// A call of a signal's handler, during a slow path.
 TEST_F(Engine, CallAmidASlowPathOfTheSameThread_LeavesTheMarkToTheOuterOne) {
   NativeCache* const cache = present_cache();
   ASSERT_NE(cache, nullptr);

@@ -250,7 +250,7 @@ TEST(RunCache, LimitSetWhileDirtySpansAreKept_ADirectBlockGetsTheirRoom) {
   expect_whole(machine);
 }
 
-// A fork from a handler amid an entry leaves a child whose thread was closed out by one that is not there.
+// A fork from a handler during an entry leaves a child whose thread was closed out by one that is not there.
 TEST(RunCache, ChildOfAForkAmidAnEntry_ForgetsWhatWasClosed) {
   Machine machine;
   Thread thread(machine);

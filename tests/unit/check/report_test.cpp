@@ -13,7 +13,7 @@
 namespace {
 bool g_forbids_allocation = false;
 }
-// Any allocation amid a report ends the test's process in another way than it expects.
+// Any allocation during a report ends the test's process in another way than it expects.
 void* operator new(std::size_t bytes) {
   if (g_forbids_allocation) std::_Exit(99);
   return std::malloc(bytes);

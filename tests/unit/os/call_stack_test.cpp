@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Call stacks amid forks and the loading of libraries; frame_rules_test.cpp compares them with the unwinder's.
+// Call stacks during forks and the loading of libraries; frame_rules_test.cpp compares them with the unwinder's.
 #include "freehold/os/call_stack.hpp"
 
 #include <dlfcn.h>

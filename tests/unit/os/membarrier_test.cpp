@@ -5,7 +5,7 @@
 namespace freehold::os {
 namespace {
 
-// malloc fences amid calls that succeed. This process is not registered, so that the system refuses.
+// malloc fences during calls that succeed. This process is not registered, so that the system refuses.
 TEST(Membarrier, Refused_ErrnoStays) {
   errno = 42;
   EXPECT_FALSE(Membarrier::run_in_all_threads());

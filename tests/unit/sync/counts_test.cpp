@@ -12,7 +12,7 @@ namespace {
 
 using test::HookedAtomics;
 
-// Lets another thread count amid the count of the first, whichever atomic that changes.
+// Lets another thread count during the count of the first, whichever atomic that changes.
 template <class F>
 void count_while_counting(const F& count) {
   HookedAtomics::hook = [&](const void*) {

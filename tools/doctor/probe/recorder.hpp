@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 // The probe's memory: which calls are sampled, and where samples go.
 //
-// A thread counts its calls down to the next sample; the gap is drawn anew each time and its mean follows the rate of calls,
-// so that a thread records about every millisecond. While a thread is new, its gaps grow slowly. If each sample doubled
-// them, the last one would stand for half of a short burst of allocations. One sample would then decide how much seems to be
-// live: survivors of one block in ten came out up to ten times too many, or none. The end of a sampled block is known by
-// SampledBlocks. Blocks that share cache lines are found apart: for some milliseconds at a time every call in a few pages is
-// recorded, then in others.
+// A thread counts its calls down to the next sample; the gap is drawn again each time and its mean follows the rate of
+// calls, so that a thread records about every millisecond. While a thread is new, its gaps grow slowly. If each sample
+// doubled them, the last one would stand for half of a short burst of allocations. One sample would then decide how much
+// seems to be live: survivors of one block in ten came out up to ten times too many, or none. The end of a sampled block is
+// known by SampledBlocks. Blocks that share cache lines are found apart: for some milliseconds at a time every call in a few
+// pages is recorded, then in others.
 //
 // For the question of memory (FREEHOLD_PROBE_SAMPLE=bytes) a thread counts bytes instead of calls: one sample among many
 // small blocks would else be a larger one, now and then, and stand for as many of its size. A block that is larger than any

@@ -53,8 +53,9 @@ template <class T>
 }
 
 // Code made at run time has no unwind information, and a stack ended there. CPython's trampolines (PYTHONPERFSUPPORT=1) have
-// one of two frames, which are told by what is executed after the return: add $8,%rsp; ret or pop %rbp; ret. Either way the
-// return address lies 8 bytes up. Reads by system calls, as the address may be nothing at all. False: it is no such frame.
+// one of two frames, which are recognised by what is executed after the return: add $8,%rsp; ret or pop %rbp; ret. Either
+// way the return address lies 8 bytes up. Reads by system calls, as the address may be nothing at all. False: it is no such
+// frame.
 [[nodiscard]] bool step_over_trampoline(unw_cursor_t& cursor, unw_word_t address) noexcept {
   constexpr unsigned char kAdd[] = {0x48, 0x83, 0xc4, 0x08, 0xc3}, kPop[] = {0x5d, 0xc3};
   unw_word_t stack = 0;
@@ -67,7 +68,7 @@ template <class T>
   if (::process_vm_readv(::getpid(), to, 2, from, 2, 0) != whole || frame[1] == 0) return false;
   const bool has_pop = std::memcmp(code, kPop, sizeof kPop) == 0;
   if (!has_pop && std::memcmp(code, kAdd, sizeof kAdd) != 0) return false;
-  // A cursor that has met a frame without information goes no further, whatever it is set to: it begins anew, from a context
+  // A cursor that has met a frame without information goes no further, whatever it is set to: it starts over, from a context
   // as unw_getcontext() lays it out.
   constexpr struct {
     int reg;

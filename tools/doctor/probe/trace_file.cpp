@@ -92,7 +92,7 @@ std::uint64_t monotonic_ns(clockid_t clock) noexcept {
 }
 ClockReading read_clocks() noexcept { return {ticks(), monotonic_ns(CLOCK_MONOTONIC)}; }
 
-// The memory map beside the records, for names: written anew when there may be new libraries in it. Names are cut where the
+// The memory map beside the records, for names: written again when there may be new libraries in it. Names are cut where the
 // file cannot be written; nothing else is.
 void write_maps() noexcept {
   const os::Undisturbed undisturbed;  // by a limit of file sizes

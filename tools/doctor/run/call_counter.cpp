@@ -14,7 +14,7 @@
 namespace freehold::doctor {
 namespace {
 
-// The kernel numbers its sources of events anew at each start. 0: it has no uprobes.
+// The kernel numbers its sources of events again at each start. 0: it has no uprobes.
 unsigned uprobe_type() {
   unsigned type = 0;
   std::ifstream("/sys/bus/event_source/devices/uprobe/type") >> type;
