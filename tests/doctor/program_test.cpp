@@ -276,6 +276,13 @@ TEST(Program, OneThreadOnTwoCpus_OthersTookNothing) {
   hold_taken_to(trial, 1);
   EXPECT_EQ(trial.taken_s, 0);
 }
+// Both had to share one of two CPUs, and each was ready while the other one ran.
+TEST(Program, TwoThreadsBoundToOneCpu_OthersTookNothingThatTheyCouldHaveUsed) {
+  Trial trial;
+  trial.wall_s = 0.5, trial.user_s = 0.4, trial.taken_s = 0.6, trial.own_cpus = 1;
+  hold_taken_to(trial, 2);
+  EXPECT_DOUBLE_EQ(trial.taken_s, 0.1);
+}
 // Threads that come and go between two looks, in a program that sleeps most of the time.
 TEST(Program, TimesWereNotSeen_OthersTookOnlyWhatLooksFoundWanted) {
   const auto taken_of = [](std::optional<double> ready_share, double seen_s) {

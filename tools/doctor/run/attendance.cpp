@@ -329,7 +329,8 @@ void add_stolen(Run& run, const Busy& busy, double own_s, double count, const Wa
 }
 
 void hold_taken_to(Trial& trial, unsigned width) {
-  trial.taken_s = std::min(trial.taken_s, std::max(0.0, width * trial.wall_s - trial.cpu_s()));
+  const unsigned most = std::min(width, trial.own_cpus.value_or(width));
+  trial.taken_s = std::min(trial.taken_s, std::max(0.0, most * trial.wall_s - trial.cpu_s()));
 }
 
 }  // namespace freehold::doctor

@@ -158,7 +158,8 @@ class Attendance {
 // was not taken from it. Where their waits were not seen, others took what they had while looks found a thread ready.
 // `own_s`: CPU time of all `count` copies.
 void add_stolen(Run& run, const Busy& busy, double own_s, double count, const Watch::Times& seen);
-// A program that keeps `width` CPUs busy at most wanted no more than those.
+// A program that keeps `width` CPUs busy at most, or bound itself to fewer, wanted no more than those: where its threads
+// wait for each other, others took nothing.
 void hold_taken_to(Trial& trial, unsigned width);
 
 }  // namespace freehold::doctor

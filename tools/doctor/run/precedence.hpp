@@ -24,6 +24,7 @@ inline constexpr int kNiceBeforeOthers = -20;
 // threads that are ready have together less weight than one ordinary thread on each CPU that they may use. The nice value
 // only rises, since to lower it again takes a privilege. The scheduler keeps that within milliseconds, so that nothing
 // pauses, and on an idle machine the run is not slower. A thread that chose a greater nice value keeps it.
+//
 // Where threads share a CPU the kernel lets each run for some milliseconds before one that wakes gets its turn. A run has
 // short slices, so that others are not late.
 class Courtesy {
