@@ -112,6 +112,15 @@ TEST_F(Probe, Counts_TotalsOfAThreadAreExact) {
 }
 
 // Two threads take turns at a lock of which the one that waits waits for nearly all of its turn, and nothing at their own.
+// A tenth of the time at least, where a fault for each call is all that is done beside.
+TEST_F(Probe, RegionsMappedAndUnmapped_TheirBytesAndTheTimeInTheCalls) {
+  const Recording recording = recorded("maps");
+  EXPECT_GE(recording.mapped_bytes, 1000.0 * (1 << 20));
+  EXPECT_LE(recording.mapped_bytes, 1000.0 * (1 << 20) + (64 << 20)) << "and what a thread needs";
+  EXPECT_GE(recording.mapping_s, 0.1 * recording.cpu_s);
+  EXPECT_LE(recording.mapping_s, 2 * recording.seconds);
+}
+
 TEST_F(Probe, ContendedMutex_ItsSiteIsFoundWithItsShare) {
   const Recording recording = recorded("locks");
   doctor::Symbols symbols(trace().replace_extension(".maps"));
@@ -451,6 +460,7 @@ void write_page_events(const fs::path& file, const std::vector<doctor::PageEvent
                             .empty_call_ticks = 0,
                             .fast_path_picoseconds = 0,
                             .mapped_bytes = 0,
+                            .mapping_ticks = 0,
                             .is_by_bytes = 0});
   for (std::size_t i = 0; i < events.size(); ++i) {
     const std::size_t at = doctor::kExtentBytes * (1 + i);

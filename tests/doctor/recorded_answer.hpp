@@ -151,6 +151,7 @@ class RecordedAnswer {
     read(of, "cpu_s", made->cpu_s);
     read(of, "thread_s", made->thread_s);
     read(of, "mapped_bytes", made->mapped_bytes);
+    read(of, "mapping_s", made->mapping_s);
     made->allocating = call_time(of.at("allocating"));
     made->freeing = call_time(of.at("freeing"));
     read(of, "cpu_share", made->cpu_share);

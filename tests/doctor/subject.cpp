@@ -350,6 +350,21 @@ void ends_beside_a_thread() {
   }
 }
 
+// Two threads map and unmap 500 regions of a MiB each, and touch one page of each.
+void maps() {
+  const auto work = [] {
+    for (int i = 0; i < 500; ++i) {
+      void* const region = ::mmap(nullptr, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      if (region == MAP_FAILED) std::abort();
+      *static_cast<volatile char*>(region) = 1;
+      ::munmap(region, 1 << 20);
+    }
+  };
+  std::thread other(work);
+  work();
+  other.join();
+}
+
 // Binds itself to its first CPU once it has run for a moment, as a library does that is initialised then. Two threads need
 // a tenth of a second of that CPU each.
 void binds_itself() {
@@ -402,6 +417,7 @@ int main(int count, char** words) {
                {"framed_trampoline", [] { trampolines(true); }},
                {"impossible", impossible},
                {"ends_beside_a_thread", ends_beside_a_thread},
+               {"maps", maps},
                {"binds_itself", binds_itself},
                {"leaves_its_group", leaves_its_group}};
   for (const auto& role : roles)

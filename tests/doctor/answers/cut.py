@@ -9,7 +9,7 @@ from pathlib import Path
 
 TRIAL = ("wall_s", "user_s", "system_s", "peak_rss_bytes", "page_faults", "voluntary_switches", "taken_s", "ready_share", "run_delay_s", "own_cpus", "throttled_s",
          "instructions", "throughput")
-RECORDING = ("threads", "seconds", "cpu_s", "thread_s", "mapped_bytes", "cpu_share", "cpu_share_error", "blocked_share", "blocked_share_error",
+RECORDING = ("threads", "seconds", "cpu_s", "thread_s", "mapped_bytes", "mapping_s", "cpu_share", "cpu_share_error", "blocked_share", "blocked_share_error",
              "lock_wait_s", "lock_wait_share", "remote_share", "lines_watched", "lines_shared", "peak_live_bytes")
 FACTS = ("machine_cpus", "quota_cpus", "affinity_cpus", "online_cpus", "own_cpus", "most_threads")
 

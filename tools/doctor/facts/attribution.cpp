@@ -138,6 +138,7 @@ class Attributor {
     result_.threads += recording.threads.size();
     result_.dropped += recording.dropped;
     result_.mapped_bytes += recording.mapped_bytes;
+    result_.mapping_s += recording.mapping_s;
     result_.samples += recording.blocks.size() + recording.frees.size() + recording.waits.size();
   }
 

@@ -107,6 +107,7 @@ struct Attribution {
 
   double probe_share = 0;   // the probe's share of all CPU time while it recorded
   double mapped_bytes = 0;  // bytes that the program or a library mapped itself, by mmap() and the like
+  double mapping_s = 0;     // part of thread_s that those calls and munmap() take, running or waiting
 
   CallTime allocating, freeing;
   double allocations_per_s = 0, frees_per_s = 0;  // per second of wall time

@@ -127,6 +127,7 @@ class Reader {
     if (header_.last.ticks > header_.begin.ticks)
       ns_per_tick_ = static_cast<double>(header_.last.ns - header_.begin.ns) /
                      static_cast<double>(header_.last.ticks - header_.begin.ticks);
+    result_.mapping_s = static_cast<double>(header_.mapping_ticks) * ns_per_tick_ / 1e9;
     static_cast<void>(stack_id({}));  // 0: no stack
     for (std::size_t at = kExtentBytes; at + sizeof(ExtentHeader) <= bytes_.size(); at += kExtentBytes) read_extent(at);
     std::ranges::sort(records_, {}, [](const RawRecord& record) { return std::pair(record.ticks, record.order); });

@@ -83,6 +83,7 @@ struct Recording {
   double cpu_s = 0;                                // CPU time of the process, the probe's included
   std::uint64_t dropped = 0;                       // number of records that found no room
   double mapped_bytes = 0;                         // bytes mapped by mmap() and the like outside malloc
+  double mapping_s = 0;                            // time that those calls and munmap() took
   double fast_path_ns = 0;                         // what the probe adds to each call that is not sampled
   std::vector<std::vector<std::uint64_t>> stacks;  // return addresses, innermost first
   std::vector<BlockSample> blocks;                 // sorted by their beginnings

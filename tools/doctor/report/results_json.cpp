@@ -281,8 +281,8 @@ class RecordingWriter {
   }
 
   static ordered_json totals(const Attribution& of) {
-    ordered_json json =
-        FREEHOLD_JSON_OF(of, processes, threads, seconds, cpu_s, thread_s, samples, dropped, probe_share, mapped_bytes);
+    ordered_json json = FREEHOLD_JSON_OF(of, processes, threads, seconds, cpu_s, thread_s, samples, dropped, probe_share,
+                                         mapped_bytes, mapping_s);
     json["allocating"] = call_json(of.allocating);
     json["freeing"] = call_json(of.freeing);
     json.update(FREEHOLD_JSON_OF(of, allocations_per_s, frees_per_s, cpu_share, cpu_share_error, blocked_share,
