@@ -67,7 +67,7 @@ class Examination {
   Outcome examine() {
     began_s_ = now_s();
     describe_machine();
-    if (is_machine_busy(cpus_)) go_before_others(sweep_.back());
+    if (settings().ahead_of_others && is_machine_busy(cpus_)) go_before_others(sweep_.back());
     show({.kind = Activity::Kind::kReadMachine});
     control_.read(budget_or(1, kShort_s) < kShort_s ? 1 : kReadings);
     plan(first_run());
