@@ -23,7 +23,7 @@ extern "C" {
 /// @param output        room for the output, aligned to 64 bytes
 /// @param capacity      the most bytes that may be written there
 /// @param output_bytes  receives the length of the output; 0 before
-/// Returns: 0, or a number that the client gets as the reason why the task has failed. Such a task runs again only if its
+/// @return 0, or a number that the client gets as the reason why the task has failed. Such a task runs again only if its
 /// retry options say so.
 typedef int freehold_component(const void* input, size_t input_bytes, void* output, size_t capacity, size_t* output_bytes);
 
@@ -35,7 +35,7 @@ typedef int freehold_component(const void* input, size_t input_bytes, void* outp
 /// @param output        room for the output
 /// @param capacity      the most bytes that may be written there
 /// @param output_bytes  receives the length of the output
-/// Returns: as freehold_component.
+/// @return as freehold_component.
 __attribute__((visibility("default"))) int freehold_run(const void* input, size_t input_bytes, void* output, size_t capacity,
                                                         size_t* output_bytes);
 

@@ -78,7 +78,7 @@ typedef struct freehold_heap_stats_t {
 
 /// A new heap. It takes no memory before its first block.
 /// @param options  null: a shared heap without a limit
-/// Returns: the heap. Errors: null and errno EINVAL for options that contradict themselves or that this version does not
+/// @return the heap. Errors: null and errno EINVAL for options that contradict themselves or that this version does not
 /// know, ENOMEM. Threads: any. Cost: an allocation of 512 bytes; a shared heap, a lock for a handful of instructions.
 __attribute__((warn_unused_result)) freehold_heap_t* freehold_heap_create(const freehold_heap_options_t* options)
     FREEHOLD_NOEXCEPT;
@@ -92,7 +92,7 @@ void freehold_heap_destroy(freehold_heap_t* heap) FREEHOLD_NOEXCEPT;
 /// A block of at least `bytes` bytes, aligned to 16; its contents are arbitrary.
 /// @param heap   the heap
 /// @param bytes  size; 0 bytes are a separate block, too
-/// Returns: the block. Errors: null and errno ENOMEM: the limit (after on_limit and waiting, as the options say) or memory
+/// @return the block. Errors: null and errno ENOMEM: the limit (after on_limit and waiting, as the options say) or memory
 /// stands against it. Cost: shared, two stores and two loads on the CPU's own line, or one atomic exchange and one store;
 /// owner-locked, a handful of instructions.
 __attribute__((malloc, alloc_size(2), warn_unused_result)) void* freehold_heap_malloc(freehold_heap_t* heap,
@@ -102,7 +102,7 @@ __attribute__((malloc, alloc_size(2), warn_unused_result)) void* freehold_heap_m
 /// @param heap   the heap
 /// @param count  the number of elements
 /// @param bytes  the size of each
-/// Returns: as freehold_heap_malloc. Errors: as freehold_heap_malloc, also if the product is too large for size_t.
+/// @return as freehold_heap_malloc. Errors: as freehold_heap_malloc, also if the product is too large for size_t.
 __attribute__((malloc, alloc_size(2, 3), warn_unused_result)) void* freehold_heap_calloc(freehold_heap_t* heap, size_t count,
                                                                                          size_t bytes) FREEHOLD_NOEXCEPT;
 
@@ -110,7 +110,7 @@ __attribute__((malloc, alloc_size(2, 3), warn_unused_result)) void* freehold_hea
 /// @param heap       the heap
 /// @param alignment  a power of two
 /// @param bytes      size
-/// Returns: as freehold_heap_malloc. Errors: null and errno EINVAL if the alignment is no power of two, else as
+/// @return as freehold_heap_malloc. Errors: null and errno EINVAL if the alignment is no power of two, else as
 /// freehold_heap_malloc.
 __attribute__((malloc, alloc_size(3), warn_unused_result)) void* freehold_heap_aligned_alloc(freehold_heap_t* heap,
                                                                                              size_t alignment,
@@ -120,7 +120,7 @@ __attribute__((malloc, alloc_size(3), warn_unused_result)) void* freehold_heap_a
 /// @param heap   the heap
 /// @param block  a block of this heap; null: as freehold_heap_malloc
 /// @param bytes  the new size; 0 does not free
-/// Returns: the block, which may have moved; the old pointer is then no block any more. Errors: null and errno ENOMEM; the
+/// @return the block, which may have moved; the old pointer is then no block any more. Errors: null and errno ENOMEM; the
 /// old block is untouched. Cost: O(1) in its place, otherwise malloc, a copy and free.
 __attribute__((alloc_size(3), warn_unused_result)) void* freehold_heap_realloc(freehold_heap_t* heap, void* block,
                                                                                size_t bytes) FREEHOLD_NOEXCEPT;
@@ -138,7 +138,7 @@ void freehold_heap_free_sized(freehold_heap_t* heap, void* block, size_t bytes) 
 /// The bytes of a block that may be used.
 /// @param heap   the heap
 /// @param block  a block of this heap, or null
-/// Returns: at least what was asked for; 0 for null.
+/// @return at least what was asked for; 0 for null.
 size_t freehold_heap_usable_size(freehold_heap_t* heap, const void* block) FREEHOLD_NOEXCEPT;
 
 /// Ends every block; the heap goes on.
@@ -149,19 +149,19 @@ void freehold_heap_release_all(freehold_heap_t* heap) FREEHOLD_NOEXCEPT;
 /// Takes memory in advance.
 /// @param heap   the heap
 /// @param bytes  how much more than is in use
-/// Returns: 0. Errors: -1 and errno ENOMEM: there is no memory, or the limit does not allow it.
+/// @return 0. Errors: -1 and errno ENOMEM: there is no memory, or the limit does not allow it.
 int freehold_heap_reserve(freehold_heap_t* heap, size_t bytes) FREEHOLD_NOEXCEPT;
 
 /// Gives memory that is wholly free back to the engine.
 /// @param heap  the heap
-/// Returns: bytes. Cost: O(free blocks).
+/// @return bytes. Cost: O(free blocks).
 size_t freehold_heap_trim(freehold_heap_t* heap) FREEHOLD_NOEXCEPT;
 
 /// Writes the statistics of the heap.
 /// @param heap  the heap
 /// @param out   where to
 /// @param size  sizeof(freehold_heap_stats_t) as the program was compiled; may be smaller or larger than the library's
-/// Returns: 0. Errors: -1 and errno EINVAL: `out` is null, or too small for its first member. Cost: a shared heap, O(CPUs)
+/// @return 0. Errors: -1 and errno EINVAL: `out` is null, or too small for its first member. Cost: a shared heap, O(CPUs)
 /// while it is locked.
 int freehold_heap_stats(freehold_heap_t* heap, freehold_heap_stats_t* out, size_t size) FREEHOLD_NOEXCEPT;
 

@@ -85,29 +85,29 @@ enum freehold_process_result {
 
 /// In a worker program: runs tasks until it is time to end.
 /// @param component  called for each task, with the signature of component.h
-/// Returns: the exit status, with which the program must end; at once, and not 0, if no pool has started the program.
+/// @return the exit status, with which the program must end; at once, and not 0, if no pool has started the program.
 int freehold_process_worker_run(int (*component)(const void* input, size_t input_bytes, void* output, size_t capacity,
                                                  size_t* output_bytes));
 
 /// Starts a pool.
 /// @param options  how it runs its workers
-/// Returns: the pool, also if it cannot run tasks: freehold_process_pool_error() says why. NULL and errno EINVAL for options
+/// @return the pool, also if it cannot run tasks: freehold_process_pool_error() says why. NULL and errno EINVAL for options
 /// that this version does not know, ENOMEM.
 freehold_process_pool_t* freehold_process_pool_create(const freehold_process_pool_options_t* options);
 /// Connects to the pool that another process of this user serves by that name: freehold workers --serve NAME. Tasks behave
 /// as in an own pool; the figures of the workers are the server's.
 /// @param name  of the pool
-/// Returns: as freehold_process_pool_create.
+/// @return as freehold_process_pool_create.
 freehold_process_pool_t* freehold_process_pool_attach(const char* name);
 /// Waits until a worker has answered, which it starts if none was started yet, or until it is known that none can.
 /// @param pool  the pool; NULL is not ok
-/// Returns: 1 if workers can be started, else 0.
+/// @return 1 if workers can be started, else 0.
 int freehold_process_pool_ok(freehold_process_pool_t* pool);
 /// Why no task can run at the moment, cut to fit; empty while nothing is known against it. Does not wait.
 /// @param pool   the pool; NULL: what errno says
 /// @param text   receives the reason
 /// @param bytes  the size of `text`
-/// Returns: the whole length.
+/// @return the whole length.
 size_t freehold_process_pool_error(freehold_process_pool_t* pool, char* text, size_t bytes);
 /// Ends the pool. Pre: no task of it is left.
 /// @param pool  NULL does nothing
@@ -143,7 +143,7 @@ enum freehold_process_priority {
 ///                      max_output_bytes, or submit and get
 /// @param output_bytes  receives the length of the output
 /// @param detail        receives the detail of a failure; may be NULL
-/// Returns: FREEHOLD_PROCESS_OK or the reason.
+/// @return FREEHOLD_PROCESS_OK or the reason.
 int freehold_process_pool_call(freehold_process_pool_t* pool, const void* input, size_t input_bytes,
                                const freehold_process_task_options_t* options, void* output, size_t capacity,
                                size_t* output_bytes, int* detail);
@@ -153,14 +153,14 @@ int freehold_process_pool_call(freehold_process_pool_t* pool, const void* input,
 /// @param input_bytes  its length
 /// @param options      of the task; NULL: the pool's, and waits while the table is full
 /// @param task         receives the task
-/// Returns: FREEHOLD_PROCESS_OK, FREEHOLD_PROCESS_FULL, FREEHOLD_PROCESS_TOO_LARGE, FREEHOLD_PROCESS_NO_MEMORY,
+/// @return FREEHOLD_PROCESS_OK, FREEHOLD_PROCESS_FULL, FREEHOLD_PROCESS_TOO_LARGE, FREEHOLD_PROCESS_NO_MEMORY,
 /// FREEHOLD_PROCESS_NO_WORKER, or FREEHOLD_PROCESS_BAD_OPTIONS.
 int freehold_process_pool_submit(freehold_process_pool_t* pool, const void* input, size_t input_bytes,
                                  const freehold_process_task_options_t* options, freehold_process_task_t** task);
 /// Waits for a task.
 /// @param task        the task
 /// @param timeout_ms  at most so long; FREEHOLD_NO_LIMIT: without an end
-/// Returns: 1 if it is over, else 0.
+/// @return 1 if it is over, else 0.
 int freehold_process_task_wait(freehold_process_task_t* task, uint64_t timeout_ms);
 /// Waits for a task and takes its output. The task is gone afterwards, unless the result is
 /// FREEHOLD_PROCESS_OUTPUT_TOO_SMALL.
@@ -169,7 +169,7 @@ int freehold_process_task_wait(freehold_process_task_t* task, uint64_t timeout_m
 /// @param capacity      the size of `output`
 /// @param output_bytes  receives the length of the output
 /// @param detail        receives the detail of a failure; may be NULL
-/// Returns: FREEHOLD_PROCESS_OK or the reason.
+/// @return FREEHOLD_PROCESS_OK or the reason.
 int freehold_process_task_get(freehold_process_task_t* task, void* output, size_t capacity, size_t* output_bytes,
                               int* detail);
 /// Calls `function` once when the task is over, on a thread of the pool, one function after the other; at the latest when
@@ -192,7 +192,7 @@ void freehold_process_task_kill(freehold_process_task_t* task);
 /// Refuses tasks from now on, and waits until the accepted ones are over.
 /// @param pool        the pool
 /// @param timeout_ms  at most so long; FREEHOLD_NO_LIMIT: without an end
-/// Returns: 1 if they are over, else 0.
+/// @return 1 if they are over, else 0.
 int freehold_process_pool_drain(freehold_process_pool_t* pool, uint64_t timeout_ms);
 /// How freehold_process_pool_stats writes the figures.
 enum freehold_process_stats_format {
@@ -205,7 +205,7 @@ enum freehold_process_stats_format {
 /// @param format  one of freehold_process_stats_format
 /// @param text    receives the figures
 /// @param bytes   the size of `text`
-/// Returns: the whole length.
+/// @return the whole length.
 size_t freehold_process_pool_stats(freehold_process_pool_t* pool, int format, char* text, size_t bytes);
 
 #ifdef __cplusplus

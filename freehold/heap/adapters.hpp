@@ -61,7 +61,7 @@ class FallbackHeap {
   /// Grows or shrinks a block; moves it to the other heap where its own has no room.
   /// @param block  a block of one of the two heaps; null: as allocate()
   /// @param bytes  the new size
-  /// Returns: the block. Null: the old block is untouched.
+  /// @return the block. Null: the old block is untouched.
   [[nodiscard]] void* reallocate(void* block, std::size_t bytes) noexcept {
     if (block == nullptr) return allocate(bytes);
     Heap& from = home(block);

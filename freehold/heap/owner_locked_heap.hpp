@@ -59,7 +59,7 @@ class BasicOwnerLockedHeap {
   /// A block of at least `bytes` bytes; its contents are arbitrary.
   /// @param bytes      size; 0 is served as 1
   /// @param alignment  a power of two
-  /// Returns: the block. Null if the limit is reached or memory is exhausted. Cost: nine instructions.
+  /// @return the block. Null if the limit is reached or memory is exhausted. Cost: nine instructions.
   [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment = kDefaultAlignment) noexcept {
     FREEHOLD_ASSERT(std::has_single_bit(alignment));
     if (!is_small(bytes, alignment)) [[unlikely]]
@@ -102,7 +102,7 @@ class BasicOwnerLockedHeap {
   /// Grows or shrinks a block, which stays where it is if may_stay(); contents are kept as far as they fit.
   /// @param block  a block of this heap; null: as allocate()
   /// @param bytes  the new size
-  /// Returns: the block, aligned to kDefaultAlignment whatever the old one was. Null: the old block is untouched.
+  /// @return the block, aligned to kDefaultAlignment whatever the old one was. Null: the old block is untouched.
   [[nodiscard]] void* reallocate(void* block, std::size_t bytes) noexcept { return reallocate_in(*this, block, bytes); }
   /// Returns whether reallocate() leaves the block where it is: in the class of its new size, or large and at least half in
   /// use.
@@ -131,12 +131,12 @@ class BasicOwnerLockedHeap {
     reclaim_from_bytes_ = kReclaimBytes;
   }
 
-  /// Gives wholly free slabs back to the engine. Returns: bytes. Cost: O(free slots).
+  /// Gives wholly free slabs back to the engine. @return bytes. Cost: O(free slots).
   std::size_t trim() noexcept { return core_ == nullptr ? 0 : reclaim(); }
 
   /// Takes slabs in advance.
   /// @param bytes  how much more than is in use
-  /// Returns: false if there is no memory, or the limit does not allow so much.
+  /// @return false if there is no memory, or the limit does not allow so much.
   [[nodiscard]] bool reserve(std::size_t bytes) noexcept {
     return slabs_.is_checked() ? slabs_.allows(bytes) : start() && slabs_.reserve(bytes);
   }

@@ -67,7 +67,7 @@ class BasicPrivateHeap {
   /// A block of at least `bytes` bytes; its contents are arbitrary.
   /// @param bytes      size; 0 is served as 1
   /// @param alignment  a power of two
-  /// Returns: the block. Null if the limit is reached (after on_limit and waiting, as the options say) or memory is
+  /// @return the block. Null if the limit is reached (after on_limit and waiting, as the options say) or memory is
   /// exhausted. Threads: any. Cost: a handful of instructions on the shard's line; see the head of this file.
   [[nodiscard, gnu::always_inline]] void* allocate(std::size_t bytes, std::size_t alignment = kDefaultAlignment) noexcept {
     FREEHOLD_ASSERT(std::has_single_bit(alignment));
@@ -114,7 +114,7 @@ class BasicPrivateHeap {
   /// Grows or shrinks a block, which stays where it is if may_stay(); contents are kept as far as they fit.
   /// @param block  a block of this heap; null: as allocate()
   /// @param bytes  the new size
-  /// Returns: the block, aligned to kDefaultAlignment whatever the old one was. Null: the old block is untouched.
+  /// @return the block, aligned to kDefaultAlignment whatever the old one was. Null: the old block is untouched.
   [[nodiscard]] void* reallocate(void* block, std::size_t bytes) noexcept { return reallocate_in(*this, block, bytes); }
   /// Returns whether reallocate() leaves the block where it is: in the class of its new size, or large and at least half in
   /// use.
@@ -146,7 +146,7 @@ class BasicPrivateHeap {
   }
 
   /// Gives wholly free slabs back to the engine.
-  /// Returns: bytes. Threads: any. Cost: O(free slots), with the heap locked.
+  /// @return bytes. Threads: any. Cost: O(free slots), with the heap locked.
   std::size_t trim() noexcept {
     const All all(shards_);
     return shards_.is_started() ? shards_.reclaim() : 0;
@@ -154,7 +154,7 @@ class BasicPrivateHeap {
 
   /// Takes slabs in advance.
   /// @param bytes  how much more than is in use
-  /// Returns: false if there is no memory, or the limit does not allow so much. Threads: any.
+  /// @return false if there is no memory, or the limit does not allow so much. Threads: any.
   [[nodiscard]] bool reserve(std::size_t bytes) noexcept {
     const sync::Guard guard(shards_.lock());
     if (slabs().is_checked()) return slabs().allows(bytes);

@@ -239,11 +239,11 @@ class BestPool {
   }
 
   /// Gives the memory of spans that are wholly free back to the system; they stay usable.
-  /// Returns: bytes. Threads: any. Cost: a pass over the spans that were opened, under the lock: a thread that finds no slot
+  /// @return bytes. Threads: any. Cost: a pass over the spans that were opened, under the lock: a thread that finds no slot
   /// during the pass waits and looks again, since the pass holds free slots.
   std::size_t trim() noexcept { return core_->trim(); }
 
-  /// Looks at all slots in checked mode (FREEHOLD_CHECK=1), and reports writes to where no program may write. Returns: how
+  /// Looks at all slots in checked mode (FREEHOLD_CHECK=1), and reports writes to where no program may write. @return how
   /// many; 0 without checked mode. Threads: any. Cost: a pass over the slots that were opened; others wait.
   std::size_t look_at_slots() noexcept { return core_->look_at_slots(); }
   /// Slots that are in use, where that is known, in checked mode; else 0. At rest.

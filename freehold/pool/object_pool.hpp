@@ -133,7 +133,7 @@ class ObjectPool {
 
   /// A new object T(args...).
   /// @param args  the constructor's arguments
-  /// Returns: its handle; null when there is no slot. Errors: std::bad_alloc instead of null if the pool was told so; what
+  /// @return its handle; null when there is no slot. Errors: std::bad_alloc instead of null if the pool was told so; what
   /// T's constructor throws, and then the slot is back. Cost: the pool's acquire.
   template <class... Args>
   [[nodiscard]] Handle make(Args&&... args) {
@@ -187,7 +187,7 @@ class ObjectPool {
   {
     return only_slot_ != nullptr ? 0 : pool_.peak_slots();
   }
-  /// Gives unused memory back to the system. Returns: bytes. Only for pools below that can.
+  /// Gives unused memory back to the system. @return bytes. Only for pools below that can.
   std::size_t trim() noexcept
     requires requires(P& pool) { pool.trim(); }
   {

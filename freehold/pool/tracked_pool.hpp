@@ -72,7 +72,7 @@ class TrackedPool {
 
   /// A new object T(args...).
   /// @param args  the constructor's arguments
-  /// Returns: its handle; null, or std::bad_alloc, as the options say, when there is no slot.
+  /// @return its handle; null, or std::bad_alloc, as the options say, when there is no slot.
   /// Errors: what T's constructor throws.
   template <class... Args>
   [[nodiscard]] Handle make(Args&&... args) {
@@ -112,7 +112,7 @@ class TrackedPool {
     nodes_.destroy(node);
   }
   /// Ends all objects, the newest first. Their destructors may make and destroy objects of the pool: those end, too. Pre: no
-  /// thread uses the objects or has a handle to one. Returns: their number.
+  /// thread uses the objects or has a handle to one. @return their number.
   std::size_t destroy_all() noexcept {
     std::size_t n = 0;
     for (T* object = newest(); object != nullptr; object = newest(), ++n) destroy(object);

@@ -21,14 +21,14 @@ class NamedSocket {
   NamedSocket(const NamedSocket&) = delete;
   NamedSocket& operator=(const NamedSocket&) = delete;
 
-  /// Returns: whether it has the name.
+  /// @return whether it has the name.
   [[nodiscard]] bool ok() const noexcept { return fd_ >= 0; }
-  /// Returns: why not, in one line; empty if it has.
+  /// @return why not, in one line; empty if it has.
   [[nodiscard]] const std::string& error() const noexcept { return error_; }
-  /// Returns: a descriptor that is readable when a process has connected.
+  /// @return a descriptor that is readable when a process has connected.
   [[nodiscard]] int fd() const noexcept { return fd_; }
   /// Takes a connection, without waiting.
-  /// Returns: a connected socket, the caller's to close; -1: none waits.
+  /// @return a connected socket, the caller's to close; -1: none waits.
   [[nodiscard]] int accept() const noexcept;
 
  private:

@@ -37,7 +37,7 @@ namespace freehold {
 namespace process {
 class Client;
 class Supervisor;
-/// Returns: this header, as the caller's compiler found it. The installed one tells where freehold-worker is installed.
+/// @return this header, as the caller's compiler found it. The installed one tells where freehold-worker is installed.
 [[nodiscard]] inline const char* header_file() { return std::source_location::current().file_name(); }
 }  // namespace process
 
@@ -90,60 +90,60 @@ class ProcessPool {
   ProcessPool& operator=(const ProcessPool&) = delete;
 
   /// Waits until a worker has answered, which it starts if none was started yet, or until it is known that none can.
-  /// Returns: whether one has, and workers can still be started. Cost: the start of a worker, the first time; load_timeout
+  /// @return whether one has, and workers can still be started. Cost: the start of a worker, the first time; load_timeout
   /// at most for one that does not answer. In the callback `log`, and in a child of fork, it does not wait.
   [[nodiscard]] bool ok() const;
-  /// Returns: why not, in one line; empty as far as nothing is known against it. Does not wait.
+  /// @return why not, in one line; empty as far as nothing is known against it. Does not wait.
   [[nodiscard]] std::string error() const;
 
   /// Submits a task with defaults().
   /// @param input  text or bytes; copied into the table
-  /// Returns: the task. Errors: a future that is not valid(); its submit_error() says why.
+  /// @return the task. Errors: a future that is not valid(); its submit_error() says why.
   [[nodiscard]] process::Future submit(process::Input input) { return submit(input, defaults_); }
   /// The same with options for this task.
   /// @param input    text or bytes; copied into the table
   /// @param options  timeouts, priority and retries of this task
-  /// Returns: the task. Errors: as above.
+  /// @return the task. Errors: as above.
   [[nodiscard]] process::Future submit(process::Input input, const process::TaskOptions& options);
   /// Submits a task and waits for its result.
   /// @param input  text or bytes; copied into the table
-  /// Returns: the result; kRefused or kNoWorker if the task was not accepted.
+  /// @return the result; kRefused or kNoWorker if the task was not accepted.
   [[nodiscard]] process::Result call(process::Input input) { return call(input, defaults_); }
   /// The same with options for this task.
   /// @param input    text or bytes; copied into the table
   /// @param options  timeouts, priority and retries of this task
-  /// Returns: the result; kRefused or kNoWorker if the task was not accepted.
+  /// @return the result; kRefused or kNoWorker if the task was not accepted.
   [[nodiscard]] process::Result call(process::Input input, const process::TaskOptions& options) {
     return submit(input, options).get();
   }
   /// Submits a task for a coroutine: Result result = co_await pool.run(input).
   /// @param input  text or bytes; copied into the table
-  /// Returns: what the coroutine awaits.
+  /// @return what the coroutine awaits.
   [[nodiscard]] process::Awaited run(process::Input input) { return run(input, defaults_); }
   /// The same with options for this task.
   /// @param input    text or bytes; copied into the table
   /// @param options  timeouts, priority and retries of this task
-  /// Returns: what the coroutine awaits.
+  /// @return what the coroutine awaits.
   [[nodiscard]] process::Awaited run(process::Input input, const process::TaskOptions& options) {
     return process::Awaited(submit(input, options));
   }
   /// Submits the inputs in order, until one is not accepted.
   /// @param inputs   one for each task
   /// @param futures  receives the tasks. Pre: as many as inputs
-  /// Returns: how many were submitted.
+  /// @return how many were submitted.
   std::size_t submit_all(std::span<const std::span<const std::byte>> inputs, std::span<process::Future> futures);
-  /// Returns: the options that submit() uses if it gets none.
+  /// @return the options that submit() uses if it gets none.
   [[nodiscard]] const process::TaskOptions& defaults() const noexcept { return defaults_; }
   /// Takes a place in the table whose input the caller writes itself: draft.room(), then draft.submit(bytes).
-  /// Returns: the place. Errors: as submit().
+  /// @return the place. Errors: as submit().
   [[nodiscard]] process::Draft draft() { return draft(defaults_); }
   /// The same with options for this task.
   /// @param options  of the task
-  /// Returns: the place. Errors: as submit().
+  /// @return the place. Errors: as submit().
   [[nodiscard]] process::Draft draft(const process::TaskOptions& options);
   /// Refuses tasks from now on, and waits until the accepted ones are over.
   /// @param timeout  at most so long; nullopt: no limit
-  /// Returns: whether they are over.
+  /// @return whether they are over.
   bool drain(std::optional<process::Nanoseconds> timeout);
 
   /// Lets another process use this pool, by process::AttachedClient, until it closes its socket or dies. Processes of other
@@ -151,9 +151,9 @@ class ProcessPool {
   /// @param socket  a connected Unix socket, taken over
   void serve(int socket);
 
-  /// Returns: the figures of this pool.
+  /// @return the figures of this pool.
   [[nodiscard]] ProcessPoolStats stats() const;
-  /// Returns: the processes of the live workers.
+  /// @return the processes of the live workers.
   [[nodiscard]] std::vector<int> worker_pids() const;
 
  private:
@@ -170,7 +170,7 @@ class ProcessPool {
 };
 
 /// @param header  of the installation to look in, beside the places of this program and library
-/// Returns: the worker program for components: $FREEHOLD_WORKER_PROGRAM; or freehold-worker beside this program or library,
+/// @return the worker program for components: $FREEHOLD_WORKER_PROGRAM; or freehold-worker beside this program or library,
 /// or in ../libexec/freehold or ../bin from there; or that of the installation whose header the caller was compiled with, or
 /// of the prefix that this library was configured for; or the name alone, which $PATH resolves.
 [[nodiscard]] std::string find_worker_program(const char* header = process::header_file());

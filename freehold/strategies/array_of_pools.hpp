@@ -31,12 +31,12 @@ class ArrayOfPools {
   /// Makes all entries. Errors: std::bad_alloc, and what the constructor of Entry throws.
   ArrayOfPools() : stacks_(kPoolSize * kPools, kPools), entries_(std::make_unique<Cell[]>(kPoolSize * kPools)) {}
 
-  /// Returns: an index for a thread to keep, 0 to kPools - 1: round robin.
+  /// @return an index for a thread to keep, 0 to kPools - 1: round robin.
   [[nodiscard]] std::size_t get_pool_index() noexcept {
     return next_.fetch_add(1, std::memory_order_relaxed) % kPools;  // relaxed: indices are only dealt out
   }
 
-  /// Takes an entry from pool `index`. Returns: null if that pool is empty, whatever the others have.
+  /// Takes an entry from pool `index`. @return null if that pool is empty, whatever the others have.
   [[nodiscard]] Entry* pop(std::size_t index) noexcept {
     const std::uint32_t entry = stacks_.take_at(static_cast<unsigned>(index), ignore_);
     return entry == Stacks::kNone ? nullptr : &entries_[entry].value;
@@ -46,7 +46,7 @@ class ArrayOfPools {
     stacks_.put_at(static_cast<unsigned>(index), number_of(entry), ignore_);
   }
 
-  /// Takes an entry from the pool of the current CPU. Returns: null if that pool is empty. The entry goes back by
+  /// Takes an entry from the pool of the current CPU. @return null if that pool is empty. The entry goes back by
   /// push(entry).
   [[nodiscard]] Entry* pop() noexcept { return pop(os::current_cpu() % kPools); }
   /// Puts `entry`, which pop() gave on any CPU, back into its pool.

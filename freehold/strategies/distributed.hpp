@@ -92,12 +92,12 @@ class Distributed {
     if constexpr (WhenEmpty::kAsksNeighbours) shortage_.released();
   }
 
-  /// Returns: how many slots there are.
+  /// @return how many slots there are.
   [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
-  /// Returns: how many shards there are.
+  /// @return how many shards there are.
   [[nodiscard]] unsigned shards() const noexcept { return count_; }
 
-  /// Returns: the shards' retries and waits; operations as the callers see them, not the shards that a search asked.
+  /// @return the shards' retries and waits; operations as the callers see them, not the shards that a search asked.
   [[nodiscard]] sync::Contention contention() const noexcept {
     sync::Contention sum;
     for (unsigned i = 0; i < count_; ++i) sum += shards_[i].contention();

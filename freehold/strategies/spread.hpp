@@ -32,7 +32,7 @@ template <sync::Atomics A>
 struct ByThread {
   /// The machine's atomics.
   using Atomics = A;
-  /// Returns: one of `shards`.
+  /// @return one of `shards`.
   [[nodiscard]] static unsigned shard(unsigned shards) noexcept { return wrap(A::thread_number(), shards); }
 };
 
@@ -44,7 +44,7 @@ template <sync::Atomics A>
 struct ByHash {
   /// The machine's atomics.
   using Atomics = A;
-  /// Returns: one of `shards`.
+  /// @return one of `shards`.
   [[nodiscard]] static unsigned shard(unsigned shards) noexcept {
     constexpr std::uint32_t kGolden = 2654435769;
     return static_cast<unsigned>(std::uint64_t{A::thread_id() * kGolden} * shards >> 32);
@@ -69,7 +69,7 @@ template <sync::Atomics A>
 struct ByCpu {
   /// The machine's atomics.
   using Atomics = A;
-  /// Returns: one of `shards`.
+  /// @return one of `shards`.
   [[nodiscard]] static unsigned shard(unsigned shards) noexcept { return wrap(CurrentCpu<A>::number(), shards); }
 };
 

@@ -134,7 +134,7 @@ class Driver {
   /// Creates a timer that is not armed.
   /// @param callback  is called by advance() when the timer's time has come
   /// @param context   its first argument
-  /// Returns: its handle; none if there is no memory or no room.
+  /// @return its handle; none if there is no memory or no room.
   [[nodiscard]] TimerId create(Callback callback, void* context) noexcept {
     const TimerId id = timers_.create(callback, context);
     if constexpr (kReclaims) {
@@ -148,7 +148,7 @@ class Driver {
   /// Arms a timer, or arms it again.
   /// @param id    the timer
   /// @param time  when it fires
-  /// Returns: see SetResult.
+  /// @return see SetResult.
   SetResult set(TimerId id, TimePoint time) noexcept {
     const SetResult result = timers_.set(id, time);
     if (is_set(result)) alarm_.wake_for(time);
@@ -169,15 +169,15 @@ class Driver {
   }
   /// Disarms a timer.
   /// @param id  the timer
-  /// Returns: whether it was armed and will not fire.
+  /// @return whether it was armed and will not fire.
   bool cancel(TimerId id) noexcept { return timers_.cancel(id); }
   /// Ends a timer, armed or not, also from its own callback.
   /// @param id  the timer
-  /// Returns: whether it was there. Another thread's callback may still run.
+  /// @return whether it was there. Another thread's callback may still run.
   bool destroy(TimerId id) noexcept { return timers_.destroy(id); }
   /// The time that an armed timer was set to.
   /// @param id  the timer
-  /// Returns: the time; none: the timer is not armed, or not there.
+  /// @return the time; none: the timer is not armed, or not there.
   [[nodiscard]] std::optional<TimePoint> expiry(TimerId id) const noexcept { return timers_.expiry(id); }
   /// A snapshot; see TimerStats.
   [[nodiscard]] TimerStats stats() const noexcept { return timers_.stats(); }

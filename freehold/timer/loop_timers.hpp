@@ -44,12 +44,12 @@ class LoopTimers {
   /// Creates a timer that is not armed.
   /// @param callback  is called by advance() when the timer's time has come
   /// @param context   its first argument
-  /// Returns: its handle; none if there is no memory or no room.
+  /// @return its handle; none if there is no memory or no room.
   [[nodiscard]] TimerId create(Callback callback, void* context) noexcept { return timers_.create(callback, context); }
   /// Arms a timer, or arms it again.
   /// @param id    the timer
   /// @param time  when it fires
-  /// Returns: see SetResult.
+  /// @return see SetResult.
   SetResult set(TimerId id, TimePoint time) {
     const SetResult result = timers_.set(id, time);
     const bool is_first = result == SetResult::kArmed && armed_++ == 0;  // also at the end of time: the loop goes on
@@ -65,7 +65,7 @@ class LoopTimers {
   }
   /// Disarms a timer.
   /// @param id  the timer
-  /// Returns: whether it was armed and will not fire.
+  /// @return whether it was armed and will not fire.
   bool cancel(TimerId id) {
     const bool was_armed = timers_.cancel(id);
     if (was_armed) disarmed();
@@ -73,14 +73,14 @@ class LoopTimers {
   }
   /// Ends a timer, armed or not, also from its own callback.
   /// @param id  the timer
-  /// Returns: whether it was there. Another thread's callback may still run.
+  /// @return whether it was there. Another thread's callback may still run.
   bool destroy(TimerId id) {
     cancel(id);
     return timers_.destroy(id);
   }
   /// The time that an armed timer was set to.
   /// @param id  the timer
-  /// Returns: the time; none: the timer is not armed, or not there.
+  /// @return the time; none: the timer is not armed, or not there.
   [[nodiscard]] std::optional<TimePoint> expiry(TimerId id) const noexcept { return timers_.expiry(id); }
   /// A snapshot; see TimerStats.
   [[nodiscard]] TimerStats stats() const noexcept { return timers_.stats(); }

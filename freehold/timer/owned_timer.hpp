@@ -136,7 +136,7 @@ class OwnedTimer {
     return arm(first, step);
   }
   /// Disarms the timer; a periodic one stops.
-  /// Returns: whether it was armed and will not fire; in its own function: whether that will not be called again.
+  /// @return whether it was armed and will not fire; in its own function: whether that will not be called again.
   bool cancel() noexcept {
     Block& block = get();
     const Guard guard(block.lock);

@@ -166,7 +166,7 @@ template <class T>
 /// @param timers  the structure
 /// @param id      the timer
 /// @param now     the time to begin at
-/// Returns: zero if the time has come, none if the timer is not armed.
+/// @return zero if the time has come, none if the timer is not armed.
 template <class T>
 [[nodiscard]] std::optional<Clock::duration> remaining(const T& timers, TimerId id, TimePoint now = Clock::now()) noexcept {
   const std::optional<TimePoint> expiry = timers.expiry(id);
@@ -180,7 +180,7 @@ template <class T>
 /// Creates a timer that calls `f(id)`, or `f()`. Nothing is copied or allocated for f.
 /// @param timers  the structure
 /// @param f       must outlive the timer
-/// Returns: as create().
+/// @return as create().
 template <class T, class F>
 [[nodiscard]] TimerId create_calling(T& timers, F& f) {
   return timers.create(

@@ -45,7 +45,7 @@ class TimerQueue {
   /// Creates a timer that is not armed.
   /// @param callback  is called by advance() when the timer's time has come
   /// @param context   its first argument
-  /// Returns: its handle; none if there is no memory or no room.
+  /// @return its handle; none if there is no memory or no room.
   [[nodiscard]] TimerId create(Callback callback, void* context) noexcept {
     const Guard guard(lock_);
     const std::uint32_t index = nodes_.allocate();
@@ -60,7 +60,7 @@ class TimerQueue {
   /// Arms a timer, or arms it again.
   /// @param id    the timer
   /// @param time  when it fires
-  /// Returns: see SetResult.
+  /// @return see SetResult.
   SetResult set(TimerId id, TimePoint time) noexcept {
     const Guard guard(lock_);
     Node* const node = find(id);
@@ -77,7 +77,7 @@ class TimerQueue {
 
   /// Disarms a timer.
   /// @param id  the timer
-  /// Returns: whether it was armed and will not fire.
+  /// @return whether it was armed and will not fire.
   bool cancel(TimerId id) noexcept {
     const Guard guard(lock_);
     Node* const node = find(id);
@@ -86,7 +86,7 @@ class TimerQueue {
 
   /// Ends a timer, armed or not, also from its own callback.
   /// @param id  the timer
-  /// Returns: whether it was there. Another thread's callback may still run.
+  /// @return whether it was there. Another thread's callback may still run.
   bool destroy(TimerId id) noexcept {
     const Guard guard(lock_);
     Node* const node = find(id);
@@ -100,7 +100,7 @@ class TimerQueue {
 
   /// The time that an armed timer was set to.
   /// @param id  the timer
-  /// Returns: the time; none: the timer is not armed, or not there.
+  /// @return the time; none: the timer is not armed, or not there.
   [[nodiscard]] std::optional<TimePoint> expiry(TimerId id) const noexcept {
     const Guard guard(lock_);
     const Node* const node = find(id);
@@ -143,7 +143,7 @@ class TimerQueue {
   /// Calls the timers that are due.
   /// @param now     the time
   /// @param budget  the most steps of work: timers fired, moved or forgotten; at least 1; nullopt: no limit
-  /// Returns: how many timers fired, and whether there is more to do at once.
+  /// @return how many timers fired, and whether there is more to do at once.
   /// Threads: the owner; not in a callback.
   Progress advance(TimePoint now, std::optional<std::size_t> budget = std::nullopt) noexcept {
     const std::size_t most = budget.value_or(SIZE_MAX);

@@ -73,7 +73,7 @@ class BasicTimerWheel {
   /// Creates a timer that is not armed.
   /// @param callback  is called by advance() when the timer's time has come
   /// @param context   its first argument
-  /// Returns: its handle; none if there is no memory or no room.
+  /// @return its handle; none if there is no memory or no room.
   [[nodiscard]] TimerId create(Callback callback, void* context) noexcept {
     const std::uint32_t index = nodes_.allocate();
     if (index == kNoNode) [[unlikely]]
@@ -87,7 +87,7 @@ class BasicTimerWheel {
   /// Arms a timer, or arms it again.
   /// @param id    the timer
   /// @param time  when it fires
-  /// Returns: see SetResult.
+  /// @return see SetResult.
   SetResult set(TimerId id, TimePoint time) noexcept {
     Node* const node = find(id);
     if (node == nullptr) [[unlikely]]
@@ -105,7 +105,7 @@ class BasicTimerWheel {
 
   /// Disarms a timer.
   /// @param id  the timer
-  /// Returns: whether it was armed and will not fire.
+  /// @return whether it was armed and will not fire.
   bool cancel(TimerId id) noexcept {
     Node* const node = find(id);
     return node != nullptr && node->state.disarm(id.generation());
@@ -113,7 +113,7 @@ class BasicTimerWheel {
 
   /// Ends a timer, armed or not, also from its own callback.
   /// @param id  the timer
-  /// Returns: whether it was there. Another thread's callback may still run.
+  /// @return whether it was there. Another thread's callback may still run.
   bool destroy(TimerId id) noexcept {
     Node* const node = find(id);
     if (node == nullptr) return false;
@@ -131,7 +131,7 @@ class BasicTimerWheel {
 
   /// The end of the tick that an armed timer was set to; waits for a set() of the same timer that is under way.
   /// @param id  the timer
-  /// Returns: the time; none: the timer is not armed, or not there. Threads: any.
+  /// @return the time; none: the timer is not armed, or not there. Threads: any.
   [[nodiscard]] std::optional<TimePoint> expiry(TimerId id) const noexcept {
     const Node* const node = find(id);
     if (node == nullptr) return std::nullopt;
@@ -182,7 +182,7 @@ class BasicTimerWheel {
   /// Calls the timers that are due.
   /// @param now     the time
   /// @param budget  the most steps of work: timers fired, moved or forgotten; at least 1; nullopt: no limit
-  /// Returns: how many timers fired, and whether there is more to do at once.
+  /// @return how many timers fired, and whether there is more to do at once.
   /// Threads: the owner; not in a callback.
   Progress advance(TimePoint now, std::optional<std::size_t> budget = std::nullopt) noexcept {
     std::size_t left = budget.value_or(SIZE_MAX);

@@ -32,11 +32,11 @@ class AttachedClient {
   AttachedClient(const AttachedClient&) = delete;
   AttachedClient& operator=(const AttachedClient&) = delete;
 
-  /// Returns: whether it is attached.
+  /// @return whether it is attached.
   [[nodiscard]] bool ok() const noexcept { return client_.has_value(); }
-  /// Returns: why it is not attached, in one line; empty if it is.
+  /// @return why it is not attached, in one line; empty if it is.
   [[nodiscard]] const std::string& error() const noexcept { return error_; }
-  /// Returns: the client, which lives as long as this object. Pre: ok().
+  /// @return the client, which lives as long as this object. Pre: ok().
   [[nodiscard]] Client& client() noexcept { return *client_; }
 
  private:

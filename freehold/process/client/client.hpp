@@ -48,34 +48,34 @@ class Client {
   /// Gives a task to the workers.
   /// @param task     text or bytes; copied into the table
   /// @param options  timeouts, priority and retries of this task
-  /// Returns: the task. Errors: a future that is not valid(); its submit_error() says why.
+  /// @return the task. Errors: a future that is not valid(); its submit_error() says why.
   [[nodiscard]] Future submit(Input task, const TaskOptions& options = {}) noexcept;
   /// Submits the inputs in order, until one is not accepted.
   /// @param inputs   one for each task
   /// @param futures  receives the tasks. Pre: as many as inputs
   /// @param options  of each task
-  /// Returns: how many were submitted.
+  /// @return how many were submitted.
   std::size_t submit_all(std::span<const std::span<const std::byte>> inputs, std::span<Future> futures,
                          const TaskOptions& options = {}) noexcept;
 
   /// Takes a place in the table to write an input into.
   /// @param options  of the task
-  /// Returns: the place. Errors: as submit().
+  /// @return the place. Errors: as submit().
   [[nodiscard]] Draft draft(const TaskOptions& options = {}) noexcept;
 
-  /// For the pool itself. Returns: the table.
+  /// For the pool itself. @return the table.
   [[nodiscard]] Table& table() noexcept { return table_; }
   /// For the pool itself. Returns when the functions of all tasks have run; of those that are not over with kNoWorker.
   void end_callbacks() noexcept;
-  /// For the supervisor. Returns: whether the client has seen an impossible value in the table since the last call.
+  /// For the supervisor. @return whether the client has seen an impossible value in the table since the last call.
   [[nodiscard]] bool take_damage_suspicion() noexcept {
     return damage_suspected_.exchange(false, std::memory_order_relaxed);
   }
-  /// Returns: the figures of this client's tasks.
+  /// @return the figures of this client's tasks.
   [[nodiscard]] ClientStats stats() const noexcept { return counts_.stats(); }
-  /// Returns: whether the pool belongs to another process, which has ended.
+  /// @return whether the pool belongs to another process, which has ended.
   [[nodiscard]] bool pool_is_gone() const noexcept;
-  /// Returns: how many of this client's tasks are not over.
+  /// @return how many of this client's tasks are not over.
   [[nodiscard]] std::uint32_t open_tasks() const noexcept { return table_.entries().open_of(slot_); }
 
  private:

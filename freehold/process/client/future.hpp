@@ -59,13 +59,13 @@ class Result {
     return *this;
   }
 
-  /// Returns: whether the task has output.
+  /// @return whether the task has output.
   [[nodiscard]] bool ok() const noexcept { return has_output_ && failure_.kind == FailureKind::kNone; }
-  /// Returns: why there is no output; kNone if there is one.
+  /// @return why there is no output; kNone if there is one.
   [[nodiscard]] Failure failure() const noexcept { return failure_; }
-  /// Returns: the output, in shared memory or in this result's own; empty unless ok(). Valid as long as the result.
+  /// @return the output, in shared memory or in this result's own; empty unless ok(). Valid as long as the result.
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return bytes_; }
-  /// Returns: bytes() as text.
+  /// @return bytes() as text.
   [[nodiscard]] std::string_view text() const noexcept {
     return {reinterpret_cast<const char*>(bytes_.data()), bytes_.size()};
   }
@@ -99,21 +99,21 @@ class Future {
   Future(Future&& other) noexcept = default;
   Future& operator=(Future&& other) noexcept = default;
 
-  /// Returns: whether there is a task whose result has not been taken yet.
+  /// @return whether there is a task whose result has not been taken yet.
   [[nodiscard]] bool valid() const noexcept { return entry_.client != nullptr; }
-  /// Returns: why submit() made no task; kNone if it made one.
+  /// @return why submit() made no task; kNone if it made one.
   [[nodiscard]] SubmitError submit_error() const noexcept { return submit_error_; }
-  /// Returns: the number of the task in the pool's log.
+  /// @return the number of the task in the pool's log.
   [[nodiscard]] std::uint64_t id() const noexcept { return id_of(entry_.ticket); }
 
   /// Waits until the task is over.
   /// @param timeout  at most so long; nullopt: no limit
-  /// Returns: whether it is over; true without a task.
+  /// @return whether it is over; true without a task.
   bool wait_for(std::optional<Nanoseconds> timeout) noexcept;
   /// Waits until the task is over.
   void wait() noexcept { wait_for(std::nullopt); }
   /// Waits for the result and takes it; !valid() afterwards.
-  /// Returns: the result; without a task a failure, kRefused or kNoWorker.
+  /// @return the result; without a task a failure, kRefused or kNoWorker.
   [[nodiscard]] Result get() noexcept;
   /// Calls `function` once with the result, on the client's callback thread; !valid() afterwards, so the task can no longer
   /// be cancelled. Without a task it calls at once, on this thread.
@@ -142,7 +142,7 @@ class Awaited {
   /// @param future  the task to wait for
   explicit Awaited(Future future) noexcept : future_(std::move(future)) {}
 
-  /// Returns: whether the task is over.
+  /// @return whether the task is over.
   [[nodiscard]] bool await_ready() noexcept { return future_.wait_for(Nanoseconds(0)); }
   /// Resumes the coroutine when the task is over.
   /// @param coroutine  the one that waits
@@ -153,7 +153,7 @@ class Awaited {
       coroutine.resume();
     });
   }
-  /// Returns: the result of the task.
+  /// @return the result of the task.
   [[nodiscard]] Result await_resume() noexcept { return has_result_ ? std::move(result_) : future_.get(); }
 
  private:
@@ -173,15 +173,15 @@ class Draft {
   Draft(Draft&& other) noexcept = default;
   Draft& operator=(Draft&& other) noexcept = default;
 
-  /// Returns: whether there is a place to write to.
+  /// @return whether there is a place to write to.
   [[nodiscard]] bool valid() const noexcept { return entry_.client != nullptr; }
-  /// Returns: why there is no place; kNone if there is one.
+  /// @return why there is no place; kNone if there is one.
   [[nodiscard]] SubmitError submit_error() const noexcept { return submit_error_; }
-  /// Returns: max_input_bytes to write the input into, with old data in them; empty unless valid().
+  /// @return max_input_bytes to write the input into, with old data in them; empty unless valid().
   [[nodiscard]] std::span<std::byte> room() const noexcept;
   /// Submits the first `bytes` of room(); !valid() afterwards.
   /// @param bytes  the length of the input
-  /// Returns: the task. Errors: as Client::submit().
+  /// @return the task. Errors: as Client::submit().
   [[nodiscard]] Future submit(std::size_t bytes) noexcept;
 
  private:

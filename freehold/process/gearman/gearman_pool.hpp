@@ -50,18 +50,18 @@ class GearmanFuture {
   GearmanFuture(GearmanFuture&& other) noexcept = default;
   GearmanFuture& operator=(GearmanFuture&& other) noexcept;
 
-  /// Returns: whether there is a task whose result has not been taken yet.
+  /// @return whether there is a task whose result has not been taken yet.
   [[nodiscard]] bool valid() const noexcept { return task_ != nullptr; }
-  /// Returns: why submit() made no task; kNone if it made one.
+  /// @return why submit() made no task; kNone if it made one.
   [[nodiscard]] SubmitError submit_error() const noexcept { return submit_error_; }
   /// Waits until the task is over.
   /// @param timeout  at most so long; nullopt: no limit
-  /// Returns: whether it is over; true without a task.
+  /// @return whether it is over; true without a task.
   bool wait_for(std::optional<Nanoseconds> timeout);
   /// Waits until the task is over.
   void wait() { wait_for(std::nullopt); }
   /// Waits for the result and takes it; !valid() afterwards.
-  /// Returns: the result; without a task a failure, kRefused or kNoWorker.
+  /// @return the result; without a task a failure, kRefused or kNoWorker.
   [[nodiscard]] Result get();
   /// Drops the task. A waiting task never starts: its connection is closed within 0.1 s, and the server forgets it. The
   /// output of a running one is discarded.
@@ -98,7 +98,7 @@ struct GearmanPoolStats {
 };
 
 /// @param stats  the figures
-/// Returns: one line for people.
+/// @return one line for people.
 [[nodiscard]] std::string text(const GearmanPoolStats& stats);
 
 /// Runs tasks on the machines behind some Gearman job servers.
@@ -112,38 +112,38 @@ class GearmanPool {
   GearmanPool(const GearmanPool&) = delete;
   GearmanPool& operator=(const GearmanPool&) = delete;
 
-  /// Returns: whether the options make sense. A server that is not there may still come, see server_timeout.
+  /// @return whether the options make sense. A server that is not there may still come, see server_timeout.
   [[nodiscard]] bool ok() const { return error_.empty(); }
-  /// Returns: what is wrong with the options, in one line; empty if ok().
+  /// @return what is wrong with the options, in one line; empty if ok().
   [[nodiscard]] const std::string& error() const { return error_; }
 
   /// Submits a task with defaults().
   /// @param input  text or bytes; copied
-  /// Returns: the task. Errors: a future that is not valid(); its submit_error() says why.
+  /// @return the task. Errors: a future that is not valid(); its submit_error() says why.
   [[nodiscard]] process::GearmanFuture submit(process::Input input) { return submit(input, defaults_); }
   /// The same with options for this task.
   /// @param input    text or bytes; copied
   /// @param options  of this task; only `run_timeout` and `submit_timeout` count
-  /// Returns: the task. Errors: as above.
+  /// @return the task. Errors: as above.
   [[nodiscard]] process::GearmanFuture submit(process::Input input, const process::TaskOptions& options);
   /// Submits a task and waits for its result.
   /// @param input  text or bytes; copied
-  /// Returns: the result; kNoWorker if the task was not accepted.
+  /// @return the result; kNoWorker if the task was not accepted.
   [[nodiscard]] process::Result call(process::Input input) { return call(input, defaults_); }
   /// The same with options for this task.
   /// @param input    text or bytes; copied
   /// @param options  of this task; only `run_timeout` and `submit_timeout` count
-  /// Returns: the result; kNoWorker if the task was not accepted.
+  /// @return the result; kNoWorker if the task was not accepted.
   [[nodiscard]] process::Result call(process::Input input, const process::TaskOptions& options);
   /// Submits the inputs in order, until one is not accepted.
   /// @param inputs   one for each task
   /// @param futures  receives the tasks. Pre: as many as inputs
-  /// Returns: how many were submitted.
+  /// @return how many were submitted.
   std::size_t submit_all(std::span<const std::span<const std::byte>> inputs, std::span<process::GearmanFuture> futures);
-  /// Returns: the options that submit() uses if it gets none.
+  /// @return the options that submit() uses if it gets none.
   [[nodiscard]] const process::TaskOptions& defaults() const noexcept { return defaults_; }
 
-  /// Returns: the figures of this pool.
+  /// @return the figures of this pool.
   [[nodiscard]] GearmanPoolStats stats() const;
 
   struct Dispatcher;  // the threads that carry the tasks
@@ -184,13 +184,13 @@ class GearmanSupervisor {
   GearmanSupervisor(const GearmanSupervisor&) = delete;
   GearmanSupervisor& operator=(const GearmanSupervisor&) = delete;
 
-  /// Returns: whether it takes jobs. Once its workers cannot be started it takes none, and must be replaced.
+  /// @return whether it takes jobs. Once its workers cannot be started it takes none, and must be replaced.
   [[nodiscard]] bool ok() const { return error().empty(); }
-  /// Returns: why it takes none, in one line; empty if ok().
+  /// @return why it takes none, in one line; empty if ok().
   [[nodiscard]] std::string error() const;
-  /// Returns: the figures of this machine.
+  /// @return the figures of this machine.
   [[nodiscard]] GearmanSupervisorStats stats() const;
-  /// Returns: the processes of the live workers.
+  /// @return the processes of the live workers.
   [[nodiscard]] std::vector<int> worker_pids() const;
 
   struct Slots;  // a thread and its connections for each worker

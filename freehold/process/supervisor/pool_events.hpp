@@ -26,7 +26,7 @@ enum class ExitReason : std::uint8_t {
 /// The number of reasons.
 inline constexpr std::size_t kExitReasons = 11;
 /// @param reason  why a worker ended
-/// Returns: the reason in one or two words.
+/// @return the reason in one or two words.
 [[nodiscard]] const char* text(ExitReason reason) noexcept;
 
 /// One event of the log.
@@ -51,10 +51,10 @@ struct PoolEvent {
   std::string last_lines{};                      ///< end of the worker's standard error, with keep_standard_error
 };
 /// @param event  an event of the log
-/// Returns: the event in one line.
+/// @return the event in one line.
 [[nodiscard]] std::string text(const PoolEvent& event);
 /// @param failure  why a task has no output
-/// Returns: the reason as a clause: "its worker exited with status 3".
+/// @return the reason as a clause: "its worker exited with status 3".
 [[nodiscard]] std::string text(Failure failure);
 
 }  // namespace freehold::process

@@ -45,14 +45,14 @@ struct ProcessPoolStats {
 };
 
 /// @param stats  the figures
-/// Returns: one line for people: "waiting 3, running 4 of 256; 4 workers; 1200 done, 2 failed; median 34 us ...".
+/// @return one line for people: "waiting 3, running 4 of 256; 4 workers; 1200 done, 2 failed; median 34 us ...".
 [[nodiscard]] std::string text(const ProcessPoolStats& stats);
 /// @param stats  the figures
-/// Returns: one JSON object.
+/// @return one JSON object.
 [[nodiscard]] std::string json_text(const ProcessPoolStats& stats);
 /// @param stats   the figures
 /// @param prefix  of each metric's name
-/// Returns: Prometheus' text format (exposition format 0.0.4).
+/// @return Prometheus' text format (exposition format 0.0.4).
 [[nodiscard]] std::string prometheus_text(const ProcessPoolStats& stats,
                                           const std::string& prefix = "freehold_process_pool");
 

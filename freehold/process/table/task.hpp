@@ -28,7 +28,7 @@ class Input {
     requires std::convertible_to<const Bytes&, std::span<const std::byte>>
   Input(const Bytes& bytes) noexcept : bytes_(bytes) {}
 
-  /// Returns: the bytes.
+  /// @return the bytes.
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return bytes_; }
 
  private:
@@ -54,7 +54,7 @@ struct Failure {
   std::int32_t value = 0;                 ///< see FailureKind
   /// @param a  a failure
   /// @param b  another one
-  /// Returns: whether kind and value are equal.
+  /// @return whether kind and value are equal.
   friend constexpr bool operator==(const Failure& a, const Failure& b) noexcept = default;
 };
 
@@ -69,7 +69,7 @@ enum class SubmitError : std::uint8_t {
 
 /// The failure that get() of a future without a task returns.
 /// @param error  why there is no task
-/// Returns: kNoWorker or kRefused.
+/// @return kNoWorker or kRefused.
 [[nodiscard]] constexpr Failure failure_of(SubmitError error) noexcept {
   return {error == SubmitError::kNoWorker ? FailureKind::kNoWorker : FailureKind::kRefused,
           static_cast<std::int32_t>(error)};

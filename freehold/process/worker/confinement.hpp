@@ -21,7 +21,7 @@ struct Confinement {
   std::vector<std::string> readable{};
   std::vector<std::string> writable{};  ///< the same, for writing and reading
 
-  /// Returns: whether there is a limit at all.
+  /// @return whether there is a limit at all.
   [[nodiscard]] bool wanted() const noexcept { return no_network || files; }
 };
 

@@ -33,11 +33,11 @@ class Worker {
   /// Attaches to the supervisor that started this process, and asks the system to be killed with it.
   /// Errors: !ok() if no supervisor has started this process.
   Worker() noexcept;
-  /// Returns: whether it is attached.
+  /// @return whether it is attached.
   [[nodiscard]] bool ok() const noexcept { return memory_.ok(); }
   /// Runs tasks until it is time to end. Pre: ok().
   /// @param component  called for each task, on this thread
-  /// Returns: the exit status, with which the program must end.
+  /// @return the exit status, with which the program must end.
   int run(freehold_component* component) noexcept;
 
  private:
