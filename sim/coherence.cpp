@@ -73,7 +73,7 @@ class PoolWorkload {
 
   void one_way(unsigned me, unsigned pairs) {
     if (options_.cores == 1) return own_slots(pairs);
-    void*& box = mailboxes_[me | 1];  // of the one that releases
+    void*& box = mailboxes_[me | 1];  // the box of the one that releases
     for (unsigned done = 0; done < pairs; ++done) {
       if (is_acquirer(me)) {
         void* const slot = acquire();

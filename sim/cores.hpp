@@ -224,7 +224,7 @@ class Cores {
   std::vector<std::unique_ptr<Core>> cores_;
   Directory directory_;
   std::unordered_map<std::uintptr_t, unsigned> homes_;  // the node of each page
-  std::map<const void*, unsigned> last_holder_;         // of each lock
+  std::map<const void*, unsigned> last_holder_;         // the last holder of each lock
   Places places_;
   bool notes_places_ = false;
   unsigned current_ = 0;

@@ -55,7 +55,7 @@ struct Options {
   unsigned depth = 3;                    // PCT: the depth of the bugs it looks for
   std::uint64_t seed = 1;                // PCT
   std::uint64_t executions = 2'000'000;  // at most so many; PCT: exactly so many
-  std::uint32_t steps = 20'000;          // of one execution; more is a livelock
+  std::uint32_t steps = 20'000;          // steps of one execution; more is a livelock
   std::size_t visited_states = 1 << 22;  // exhaustive: remembered states, 16 bytes each
   Decide decide = Decide::kBoth;
   bool reduction = true;  // exhaustive: visit equivalent states once
@@ -68,11 +68,11 @@ std::ostream& operator<<(std::ostream& out, Failure failure);
 
 struct Result {
   Failure failure = Failure::kNone;
-  std::string message;           // what failed
+  std::string message;           // the failure
   std::string replay;            // for FREEHOLD_REPLAY
   std::string trace;             // the accesses of the failed execution
   std::uint64_t executions = 0;  // begun, those cut short included
-  std::uint64_t pruned = 0;      // of these, cut short because they reached a state seen before
+  std::uint64_t pruned = 0;      // executions among these that were cut short because they reached a state seen before
   std::uint64_t steps = 0;       // scheduling points in all
   bool asked_cpu = false;        // a thread wanted to know its CPU, so Options::cpus makes a difference
   bool complete = false;         // everything within the bounds was explored

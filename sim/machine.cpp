@@ -17,7 +17,7 @@ constexpr std::size_t kTraceLines = 400;
 
 Machine* g_active = nullptr;
 std::uint64_t g_executions = 0;
-std::uint64_t g_epochs = 0;  // of all threads so far
+std::uint64_t g_epochs = 0;  // epochs of all threads so far
 
 // The per_thread() objects of all types, one after the other by thread.
 struct PerThread {
@@ -256,7 +256,7 @@ void Machine::perhaps_die() {
 }
 
 void Machine::end() {
-  tick();  // what it wrote since its last atomic access belongs to the past of a thread that learns of its end
+  tick();  // its writes since its last atomic access belong to the past of a thread that learns of its end
   ended_ |= 1u << current_;
   runnable_ &= ~(1u << current_);
   for (unsigned i = 0; i < spawned_; ++i) {

@@ -60,7 +60,7 @@ struct Store {
   std::uint64_t value;
   std::uint64_t hash;  // identifies the store within the happens-before graph
   Lanes seen;          // when each thread first saw it; kNever
-  View release;        // what an acquiring reader learns
+  View release;        // an acquiring reader learns this
   std::uint8_t writer;
 };
 
@@ -68,7 +68,7 @@ struct Store {
 struct Location {
   static constexpr unsigned kHistory = 16;
   std::array<Store, kHistory> stores;
-  std::uint32_t count;    // of stores, the initial value being the first
+  std::uint32_t count;    // number of stores, the initial value being the first
   std::uint64_t waiting;  // hash of the waits and notifications so far
   std::uint32_t number;   // in the order of first access, for traces
   std::int16_t born;      // the clock of its construction by the thread born_by; 0: not by a thread
@@ -215,9 +215,9 @@ class Machine {
   struct Thread {
     explicit Thread(std::size_t stack_bytes) : fibre(stack_bytes) {}
     Fibre fibre;
-    View now;            // what happened before, and was seen by, its next access
-    View on_acquire;     // what an acquire fence would add
-    View on_release;     // what the last release fence published
+    View now;            // happened before, and was seen by, its next access
+    View on_acquire;     // an acquire fence would add this
+    View on_release;     // the last release fence published this
     std::int16_t clock;  // its accesses so far
     std::uint64_t hash;  // identifies its past within the happens-before graph
     const void* waits_on;
@@ -299,10 +299,10 @@ class Machine {
 
   // The order S of seq_cst operations.
   std::int16_t sc_count_ = 0;
-  Lanes sc_seen_{};                  // what the fences of seq_cst have seen
-  Lanes sc_before_{};                // what happens before any of them
-  std::uint64_t sc_fence_hash_ = 0;  // of the last fence
-  std::uint64_t sc_sum_ = 0;         // of all fences and stores of seq_cst, in no order
+  Lanes sc_seen_{};                  // the fences of seq_cst have seen this
+  Lanes sc_before_{};                // happens before any of them
+  std::uint64_t sc_fence_hash_ = 0;  // hash of the last fence
+  std::uint64_t sc_sum_ = 0;         // sum over all fences and stores of seq_cst, in no order
 
   std::uint64_t past_phases_ = 0;  // hash of what the earlier phases of this execution did
   Answers answers_;

@@ -33,7 +33,7 @@ constexpr std::size_t kBytes = 48;
 struct Work {
   unsigned threads;
   std::size_t live;
-  std::uint64_t pairs;  // of each thread
+  std::uint64_t pairs;  // pairs of each thread
 };
 
 template <class Allocate, class Deallocate>

@@ -28,7 +28,7 @@ double held_mib(Block* first, Block* last) {
 // ---- survivors of a spike -------------------------------------------------------------------------------------------
 
 struct Spike {
-  std::size_t bytes;         // of each block; 0: 16 B to 2 KiB, as many in each doubling
+  std::size_t bytes;         // size of each block; 0: 16 B to 2 KiB, as many in each doubling
   std::size_t per_survivor;  // blocks that survive or die together
 };
 

@@ -14,8 +14,8 @@ struct Site {
   freehold::doctor::Frame frame;  // no function: stacks are not known
   double blocks = 0, bytes = 0;
   std::uint64_t samples = 0;
-  double variance = 0;                  // of the bytes
-  std::vector<std::uint32_t> heaviest;  // of its stacks: the frames from the site outwards
+  double variance = 0;                  // variance of the bytes
+  std::vector<std::uint32_t> heaviest;  // its heaviest stack: the frames from the site outwards
   double heaviest_bytes = 0;
 };
 

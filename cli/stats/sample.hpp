@@ -17,7 +17,7 @@ struct Sample {
   pid_t pid = 0;
   std::string command;  // its short name
   std::string date;     // UTC, ISO 8601
-  double at_s = 0;      // of a clock that never goes back
+  double at_s = 0;      // time by a clock that never goes back
   freehold::live::LiveStats stats;
 };
 

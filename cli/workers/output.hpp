@@ -41,7 +41,7 @@ class Output {
   FileDescriptor file_;
   std::size_t piece_;  // bytes that one write takes without blocking, after poll() has allowed it
   std::string text_;
-  std::size_t written_ = 0;  // of text_
+  std::size_t written_ = 0;  // bytes of text_ that are written
   std::uint64_t appended_ = 0;
 };
 

@@ -29,7 +29,7 @@ using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
 constexpr auto kTurnWait = 10ms;       // for the task whose turn it is, before the results of others are taken
-constexpr auto kPollInterval = 100ms;  // of signals and of the line of status
+constexpr auto kPollInterval = 100ms;  // time between looks at signals and at the line of status
 constexpr std::size_t kMostHeldBytes = 64u << 20;
 constexpr std::size_t kMostHeldTasks = 65'536;
 
@@ -264,7 +264,7 @@ class Run {
   Results results_;
 
   std::deque<Entry> entries_;   // in the order of the tasks
-  std::size_t held_bytes_ = 0;  // of outputs in them
+  std::size_t held_bytes_ = 0;  // bytes of the outputs in them
   std::string next_;            // a task that was read and found the table full
   bool has_next_ = false;
   bool ended_ = false;      // all tasks were read

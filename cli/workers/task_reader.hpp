@@ -45,8 +45,8 @@ class TaskReader {
   const std::size_t most_;
   std::string buffer_;
   std::size_t position_ = 0;  // in the buffer
-  std::string task_;          // what is there of the next one
-  bool begun_ = false;        // whether there is something of the next one
+  std::string task_;          // the part of the next one that is there
+  bool begun_ = false;        // a part of the next one is there
   // Netstrings: what is still to come.
   bool in_bytes_ = false;  // behind the colon
   std::uint64_t left_ = 0;

@@ -48,7 +48,7 @@ struct GuardMisuse {
   const GuardedBlock* block;
   const void* address;
   const void* damage = nullptr;      // the first of the bytes around the block that were written
-  const Trace* misuser = nullptr;    // who does it
+  const Trace* misuser = nullptr;    // the thread that does it
   const char* deed = "freed again";  // and what
   const os::Fault* fault = nullptr;  // an access that was refused
 };

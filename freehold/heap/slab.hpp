@@ -99,7 +99,7 @@ struct Slab {
   var<void*> heap;
   var<SlabKind> kind;
   var<std::uint8_t> page_class[kPages];
-  var<void*> memory;  // what came from the source, and at which alignment
+  var<void*> memory;  // the memory that came from the source, and its alignment
   var<std::size_t> alignment;
   var<std::size_t> large_bytes;  // bytes of a large block; 0 for a slab
   var<Slab*> next;               // all slabs of the heap, or all its large blocks

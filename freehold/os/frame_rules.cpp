@@ -25,7 +25,7 @@ template <class T>
 
 // ---- CIE and FDE: a length of 4 bytes, then so many bytes --------------------------------------------------------------
 
-constexpr std::uint32_t kMostEntryBytes = 4096;  // whose sum is made at each frame; CPython's largest has 1,100
+constexpr std::uint32_t kMostEntryBytes = 4096;  // its sum is made at each frame; CPython's largest has 1,100
 
 [[nodiscard]] Bytes cie_of(Bytes fde) noexcept { return fde + 4 - load<std::uint32_t>(fde + 4); }
 [[nodiscard]] bool is_of_usual_size(Bytes entry) noexcept {

@@ -400,7 +400,7 @@ class WordPool {
     Word* const words = &storage_->word(word_index(span, 0));
     const std::uint64_t candidates = summary.load(Orders::kReadSummary);
     std::uint64_t stale = 0;
-    int stale_words = 0;  // what std::popcount would say, which is a call on older processors
+    int stale_words = 0;  // counted here, since std::popcount is a call on older processors
     Taken taken;
     // From `first` upwards, then from the bottom: slots that were given back last are warm.
     for (std::uint64_t left = std::rotr(candidates, static_cast<int>(first)); left != 0; left &= left - 1) {

@@ -39,7 +39,7 @@ OptionTable<Choice>& options() {
 
 using scale::Workload;
 
-constexpr std::uint32_t kThreads = 8;          // of articles 1 and 2
+constexpr std::uint32_t kThreads = 8;          // threads in articles 1 and 2
 constexpr std::uint32_t kIteration_ms = 5000;  // article 4: "about 4-6 seconds", by one worker
 
 std::uint32_t sets_of(const Choice& choice, std::uint32_t sets_of_the_article) {
@@ -66,7 +66,7 @@ pools::Settings crc_of(const Choice& choice) {
   pools::Settings settings =
       pools_of(choice, "best,stacks-by-thread,stacks-by-hash,stacks-by-cpu,baseline", {pools::Trial::kCrc});
   settings.repeat = sets_of(choice, 50);
-  settings.operations = by_extent(choice, 2'000, 30'000, 1'000'000);  // of a writer; four times as many of a reader
+  settings.operations = by_extent(choice, 2'000, 30'000, 1'000'000);  // a writer's; a reader has four times as many
   settings.crc_threads = {kThreads, 16, 32};
   return settings;
 }
@@ -227,7 +227,7 @@ int run_command() {
 namespace {
 
 double seconds_of(const pools::Job& job) {
-  constexpr double kPair_s = 100e-9;  // of the slower pools
+  constexpr double kPair_s = 100e-9;  // time of a pair in the slower pools
   const double whole = kPair_s * static_cast<double>(job.wished_operations());
   return 0.1 + (job.milliseconds == 0 ? whole : std::min(1e-3 * job.milliseconds, whole));
 }

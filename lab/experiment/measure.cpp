@@ -63,7 +63,7 @@ class Worker {
     int status = 0;
     while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
     }
-    ::kill(-pid_, SIGKILL);  // what it may have left behind
+    ::kill(-pid_, SIGKILL);  // kills what it may have left behind
     pid_ = -1;
     return status;
   }

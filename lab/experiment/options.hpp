@@ -171,7 +171,7 @@ class OptionTable {
     Set set;
     Get get;                          // null: not in the JSON
     std::optional<std::string> text;  // as the user gave it
-    bool is_set = false;              // of a flag
+    bool is_set = false;              // a flag is set
   };
 
   template <class T>

@@ -72,7 +72,7 @@ int worker_main(const std::vector<std::string>& words) {
 template <class Job, class Report>
 [[nodiscard]] bool measure_sets(std::uint32_t sets, std::vector<JobSeries<Job, Report>>& series, Progress& progress,
                                 auto measure) {
-  constexpr int kMostPasses = 3;  // of a set: what a busy machine disturbed twice again, it disturbs the third time as well
+  constexpr int kMostPasses = 3;  // a set that a busy machine disturbed twice again, it disturbs the third time as well
   std::size_t done = 0, in_vain = 1 + series.size() / 4;
   for (std::uint32_t set = 0; set < sets; ++set) {
     const auto order = shuffled_groups(series.size(), set, [&](std::size_t at) { return series[at].job.group(); });

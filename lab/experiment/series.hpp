@@ -25,7 +25,7 @@ struct JobSeries {
 // The place and the time of a run.
 struct RunRecord {
   Machine machine;
-  std::string date;      // of the beginning; UTC, ISO 8601
+  std::string date;      // the beginning; UTC, ISO 8601
   bool complete = true;  // false: interrupted
   double seconds = 0;    // from beginning to end
 };

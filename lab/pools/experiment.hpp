@@ -25,7 +25,7 @@ struct Settings {
   std::vector<Trial> tests{kTests.begin(), kTests.end()};
   std::vector<Context> contexts{kContexts.begin(), kContexts.end()};
   std::uint32_t threads = 8;
-  std::uint64_t operations = 1'000'000;  // of each thread
+  std::uint64_t operations = 1'000'000;  // operations of each thread
   std::uint32_t slot_bytes = 12;
   std::uint32_t repeat = 5;
   std::uint32_t milliseconds = 150;  // time limit of a measurement, about
@@ -80,8 +80,8 @@ struct Footprint {
 struct Comparison {
   Row row;
   double ours = 0;   // nanoseconds
-  double other = 0;  // of the best of the others
-  std::string name;  // of that one
+  double other = 0;  // time of the best of the others
+  std::string name;  // its name
   double least = 0;  // ratio ours / other in the sets: least and greatest
   double greatest = 0;
 

@@ -53,7 +53,7 @@ struct Report : GroupReport {
   std::uint64_t magic = kMagic;
   std::uint64_t operations = 0;  // acquire/release pairs of all threads
   std::uint64_t failures = 0;    // acquires that found no slot, and were repeated
-  std::uint64_t conflicts = 0;   // of a counted job: compare-exchanges repeated and locks waited for
+  std::uint64_t conflicts = 0;   // conflicts in a counted job: compare-exchanges repeated and locks waited for
   double scatter = 0;            // kAlike, kMixed: pages that the live slots lie in, for each that would hold them
 };
 
@@ -93,9 +93,9 @@ struct Job {
 };
 
 enum class Kind : std::uint8_t {
-  kStrategy,  // of lab/strategies/registry.hpp
-  kLibrary,   // of another library
-  kUnlocked,  // of either, for one thread at a time
+  kStrategy,  // a strategy of lab/strategies/registry.hpp
+  kLibrary,   // a pool of another library
+  kUnlocked,  // either of these, for one thread at a time
   kBaseline,  // not a pool: the cost of the least work that any pool must do
 };
 inline constexpr Names<Kind, 4> kKinds{{"strategy", "library", "unlocked", "baseline"}};

@@ -24,7 +24,7 @@ struct Share {
   std::uint64_t operations = 0;  // acquire/release pairs
   std::uint64_t failures = 0;    // acquires that found nothing
   bool correct = true;           // no slot had the stamp of another thread
-  double scatter = 0;            // of the slots that are live at the end; see Report
+  double scatter = 0;            // scatter of the slots that are live at the end; see Report
 };
 
 class Deadline {

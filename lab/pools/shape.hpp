@@ -9,7 +9,7 @@
 
 namespace freehold::lab::pools {
 
-inline constexpr std::uint32_t kAlmostFullOneIn = 100;  // of an almost full pool one slot in so many is free
+inline constexpr std::uint32_t kAlmostFullOneIn = 100;  // one slot in so many is free in an almost full pool
 inline constexpr std::uint64_t kRingBatch = 64;         // blocks published at a time
 // Bytes of a buffer of article 1's experiment besides its contents: 16 that a pool may use for links, the sum, a mark.
 inline constexpr std::uint32_t kCrcHeader = 24;

@@ -11,7 +11,7 @@
 namespace freehold::lab::pools {
 namespace {
 
-constexpr std::size_t kColumns = 8;  // of figures beside each other
+constexpr std::size_t kColumns = 8;  // figures beside each other
 constexpr double kTie = 1.05;
 
 std::string_view heading(Trial test) {

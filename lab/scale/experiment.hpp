@@ -101,8 +101,8 @@ struct Results : ExperimentResults<Settings, Job, Report> {
 // this machine at that moment.
 
 // A workload scales like another if it reaches this much of the other's speed.
-inline constexpr double kScales = 0.80;         // of the compute workload
-inline constexpr double kLikeProcesses = 0.85;  // of the processes
+inline constexpr double kScales = 0.80;         // speed-up of the compute workload
+inline constexpr double kLikeProcesses = 0.85;  // speed-up of the processes
 // A pool pays off for a locked component from this many times the threads' speed on: the scaling article's gain.
 inline constexpr double kUnlocks = 1.5;
 struct Verdict {

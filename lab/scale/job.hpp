@@ -59,9 +59,9 @@ struct Job {
   Mode mode = Mode::kThreads;
   Source source = Source::kMalloc;
   std::uint32_t workers = 1;
-  std::uint32_t iterations = 24;   // shared by the workers; handover: by the pairs of workers
-  std::uint64_t units = 1;         // of work in an iteration; calibrated, the same for every allocator and worker count
-  bool one_cpu = false;            // all workers share one CPU
+  std::uint32_t iterations = 24;  // shared by the workers; handover: by the pairs of workers
+  std::uint64_t units = 1;        // units of work in an iteration; calibrated, the same for every allocator and worker count
+  bool one_cpu = false;           // all workers share one CPU
   std::uint32_t milliseconds = 0;  // that one worker needs, about
   std::string subject = {};        // the name of the allocator
   std::string library = {};

@@ -23,9 +23,9 @@ struct Settings {
   std::vector<std::uint32_t> sizes{16, 64, 512, 4096, 32768, 65536, 262144, 1048576};  // bytes, ascending
   std::vector<std::uint32_t> cores{1, 2, 4, 8, 16, 32, 64, 128, 256};                  // ascending
   std::uint32_t quantum = 1;     // accesses to memory before another core gets its turn
-  std::uint32_t pairs = 0;       // of each core; 0: enough for the size
-  std::uint32_t nodes = 1;       // of memory
-  std::uint32_t far_cost = 250;  // of a line that another node serves, in percent of one at home
+  std::uint32_t pairs = 0;       // pairs on each core; 0: enough for the size
+  std::uint32_t nodes = 1;       // memory nodes
+  std::uint32_t far_cost = 250;  // cost of a line that another node serves, in percent of one at home
   std::uint32_t places = 0;      // to list for each row, on the greatest number of cores
 };
 

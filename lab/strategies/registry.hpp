@@ -47,7 +47,7 @@ struct Unobservable {
 
 // What experiments and models know of a strategy.
 struct Study {
-  std::string_view source{};                     // where the design comes from
+  std::string_view source{};                     // the paper or project that the design comes from
   std::span<const Unobservable> unobservable{};  // orders whose weakening no scenario of all pools sees
   bool has_many_steps = false;                   // models explore stale reads with fewer preemptions
   bool spins = false;                            // threads spin for each other: the lock has a model, not the pool

@@ -95,7 +95,7 @@ class ArticleWheel {
     timer::Callback callback;
     void* context;
     Data* next;
-    Data** link;  // what points at it: a slot, or another's next; null: not armed
+    Data** link;  // the pointer to it: a slot, or another's next; null: not armed
   };
   template <class T>
   using Rebound = typename std::allocator_traits<Allocator>::template rebind_alloc<T>;

@@ -247,7 +247,7 @@ class DequeTimerQueue {
   std::size_t most_ = 0;
   std::uint64_t fired_ = 0;
   bool advancing_ = false;
-  std::uint8_t turn_ = 0;  // of past_: what advance() calls; the other takes timers set to times that have come
+  std::uint8_t turn_ = 0;  // index in past_ of what advance() calls; the other takes timers set to times that have come
   std::map<std::uint64_t, Entry, std::less<>, Rebound<Handle>> handles_;
   Queue queue_;
   Queue past_[2];

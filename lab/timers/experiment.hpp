@@ -25,13 +25,13 @@ struct Settings {
   std::vector<Trial> tests{kTests.begin(), kTests.end()};
   std::vector<Load> loads{kLoads.begin(), kLoads.end()};
   std::uint32_t count = 100'000;                                       // timers of the tests in which they are handled
-  std::uint32_t cancelled = 65'536;                                    // of cancel
-  std::vector<std::uint32_t> live{1'000, 10'000, 100'000, 1'000'000};  // of rearm
-  std::uint32_t shared = 100'000;                                      // of shared
+  std::uint32_t cancelled = 65'536;                                    // timers in the test cancel
+  std::vector<std::uint32_t> live{1'000, 10'000, 100'000, 1'000'000};  // timers in the test rearm
+  std::uint32_t shared = 100'000;                                      // timers in the test shared
   std::vector<std::uint32_t> users{1, 4};                              // threads of shared
   std::uint32_t background = 8;                                        // threads of a load
   std::uint32_t repeat = 3;
-  std::uint32_t milliseconds = 100;  // of CPU time of each user that a measurement takes, about
+  std::uint32_t milliseconds = 100;  // CPU time of each user that a measurement takes, about
   bool large = false;                // ten million timers in rearm, too
   std::string freehold_library;      // for the structures that preload it
   SampleStore* store = nullptr;      // see measure_sets()

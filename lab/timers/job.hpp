@@ -55,10 +55,10 @@ struct Row {
 // The cost of a phase for all users together.
 struct Cost {
   std::uint64_t operations = 0;
-  std::uint64_t cpu_ns = 0;   // of the users' threads
-  std::uint64_t wall_ns = 0;  // of the slowest user
+  std::uint64_t cpu_ns = 0;   // CPU time of the users' threads
+  std::uint64_t wall_ns = 0;  // time of the slowest user
   std::uint64_t sleeps = 0;   // times that a user gave up its CPU to wait for a lock, of the heap or of the structure
-  std::uint64_t waits = 0;    // of those, for the lock of a structure of ours
+  std::uint64_t waits = 0;    // sleeps among those for the lock of a structure of ours
 
   Cost& operator+=(const Cost& other) noexcept;
 };
@@ -67,7 +67,7 @@ struct Report : GroupReport {
   static constexpr std::uint64_t kMagic = 0x736d697430303031;
   std::uint64_t magic = kMagic;
   std::array<Cost, kPhases> costs{};
-  std::uint64_t background_operations = 0;  // of the load, while the users were timed
+  std::uint64_t background_operations = 0;  // the load's operations, while the users were timed
   char malloc_library[480] = {};            // the file that malloc came from
 };
 
@@ -81,7 +81,7 @@ struct Job {
   std::uint32_t timers = 0;
   std::uint32_t users = 1;         // threads that use the structure
   std::uint32_t background = 0;    // threads of the load
-  std::uint32_t milliseconds = 0;  // of CPU time of each user, after which it ends
+  std::uint32_t milliseconds = 0;  // CPU time of each user, after which it ends
   std::string library = {};
 
   static constexpr const char* kWorker = "timers-worker";
@@ -101,7 +101,7 @@ struct Job {
 
 enum class Kind : std::uint8_t {
   kOurs,
-  kLibrary,   // of another library
+  kLibrary,   // a structure of another library
   kBaseline,  // no timers, only the cost of the memory that any structure has for each; in rearm only
 };
 inline constexpr Names<Kind, 3> kKinds{{"ours", "library", "baseline"}};

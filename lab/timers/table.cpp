@@ -11,7 +11,7 @@
 namespace freehold::lab::timers {
 namespace {
 
-constexpr std::size_t kColumns = 6;  // of figures beside each other
+constexpr std::size_t kColumns = 6;  // figures beside each other
 
 // A row's phase, shown in one column.
 struct Column {

@@ -36,7 +36,7 @@ inline constexpr std::array kEngineWorkloads{EngineWorkload::kOwn,      EngineWo
 [[nodiscard]] std::string_view name_of(EngineWorkload workload) noexcept;
 
 inline constexpr std::size_t kMaxEngineBytes = std::size_t{1} << 20;
-inline constexpr unsigned kChurnThreadPairs = 64;  // of a thread under kChurn
+inline constexpr unsigned kChurnThreadPairs = 64;  // pairs of a thread under kChurn
 
 struct EngineOptions {
   EngineWorkload workload = EngineWorkload::kOwn;
@@ -61,7 +61,7 @@ struct EngineCount {
   std::uint64_t accesses = 0;
   std::uint64_t misses = 0;       // lines that came from another core, or copies of others that went
   std::uint64_t locks = 0;        // taken
-  std::uint64_t hand_overs = 0;   // of these, from another core
+  std::uint64_t hand_overs = 0;   // locks among these that came from another core
   std::uint64_t waits = 0;        // sleeps for a lock
   std::uint64_t calls = 0;        // to the system
   std::uint64_t served = 0;       // lines that came, the first one of each block included

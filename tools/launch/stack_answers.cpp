@@ -101,7 +101,7 @@ StackSocket stack_socket() {
 void answer_stacks(FileDescriptor command) {
   if (!command) return;
   std::thread([socket = std::move(command)] {
-    sigset_t broken_pipe;  // of a program that was killed and reads no more
+    sigset_t broken_pipe;  // the signal of a program that was killed and reads no more
     ::sigemptyset(&broken_pipe);
     ::sigaddset(&broken_pipe, SIGPIPE);
     ::pthread_sigmask(SIG_BLOCK, &broken_pipe, nullptr);

@@ -10,7 +10,7 @@ namespace {
 using alloc::LiveDirectory;
 using alloc::LiveEntry;
 
-constexpr std::size_t kMostArrayBytes = std::size_t{1} << 20;  // of one entry
+constexpr std::size_t kMostArrayBytes = std::size_t{1} << 20;  // largest array of one entry
 
 // A directory as it is copied; LiveDirectory itself holds atomics.
 struct Head {

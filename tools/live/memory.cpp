@@ -89,7 +89,7 @@ bool LiveMemory::count_bits(const std::vector<std::uint64_t>& addresses, std::si
 }
 
 std::string LiveMemory::text(std::uint64_t address, std::size_t most) {
-  constexpr std::size_t kPage = 4096;  // what lies behind its end may not be there
+  constexpr std::size_t kPage = 4096;  // the memory behind its end may not be there
   std::string text;
   while (address != 0 && text.size() < most) {
     std::string part(std::min(most - text.size(), kPage - static_cast<std::size_t>(address % kPage)), '\0');

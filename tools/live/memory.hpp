@@ -57,7 +57,7 @@ class LiveMemory {
   static constexpr std::uint64_t kMostReadBytes = std::uint64_t{4} << 30;
   [[nodiscard]] bool may_read(std::uint64_t bytes);
 
-  pid_t pid_;  // of a thread that has memory
+  pid_t pid_;  // a thread that has memory
   std::size_t bytes_left_;
   std::uint64_t read_left_ = kMostReadBytes;
   int error_ = 0;

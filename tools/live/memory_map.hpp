@@ -12,7 +12,7 @@ namespace freehold::live {
 // A range of addresses that a file's code lies at.
 struct CodeMapping {
   std::uint64_t begin = 0, end = 0;
-  std::uint64_t offset = 0;  // of the range's begin in the file, bytes
+  std::uint64_t offset = 0;  // offset of the range's begin in the file, bytes
   std::string file;          // the whole path, which may have blanks
 };
 

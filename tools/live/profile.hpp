@@ -41,8 +41,8 @@ struct LiveHeapProfile {
 
 struct LiveProfileAnswer {
   LiveRefusal refusal = LiveRefusal::kNone;
-  std::uint32_t version = 0;  // of kOtherVersion
-  LiveHeapProfile profile;    // of kNone
+  std::uint32_t version = 0;  // the other version, for kOtherVersion
+  LiveHeapProfile profile;    // the profile, for kNone
 };
 
 // `patience`: for a process that changes it all the time.

@@ -20,7 +20,7 @@ enum class LiveRefusal : std::uint8_t {
   kNotBegun,  // libfreehold.so is loaded, but what it keeps for readers is not there: it has not allocated
   kOtherVersion,
   kNoProfile,  // its Freehold keeps no heap profile
-  kChanging,   // what was asked for changed all the time, or was not to be read
+  kChanging,   // the records changed all the time, or could not be read
 };
 
 // That of the process itself: the first five. One that is ours.

@@ -26,7 +26,7 @@ using Counter = sync::ChangeCount<sync::NativeAtomics>;
 // A damaged process must not make us allocate or loop without end.
 constexpr std::size_t kMostThreads = 100'000, kMostListed = 10'000;
 constexpr std::uint64_t kMostSpans = std::uint64_t{1} << 26;
-constexpr std::uint32_t kMostRecordBytes = 64 << 10;  // of a thread's record, and of one of a heap's bins
+constexpr std::uint32_t kMostRecordBytes = 64 << 10;  // largest record of a thread, or of one of a heap's bins
 constexpr std::uint32_t kMostSpanBytes = 1 << 20, kLeastSlotBytes = 8;
 constexpr std::uint64_t kMostPoolWords = std::uint64_t{1} << 27;
 constexpr unsigned kMostShards = 1024;

@@ -60,7 +60,7 @@ struct LivePoolFigures {
 
 struct LiveStats {
   LiveFigures figures;
-  std::uint64_t refills = 0, drains = 0, remote_frees = 0;  // of all threads, those that ended included
+  std::uint64_t refills = 0, drains = 0, remote_frees = 0;  // counts of all threads, those that ended included
   std::vector<LiveClass> classes;                           // all, the smallest first
   std::vector<LiveThread> threads;
   std::vector<LiveHeapFigures> heaps;
@@ -70,8 +70,8 @@ struct LiveStats {
 
 struct LiveAnswer {
   LiveRefusal refusal = LiveRefusal::kNone;
-  std::uint32_t version = 0;  // of kOtherVersion
-  LiveStats stats;            // of kNone
+  std::uint32_t version = 0;  // the other version, for kOtherVersion
+  LiveStats stats;            // the figures, for kNone
 };
 
 [[nodiscard]] LiveAnswer read_live_stats(pid_t pid);

@@ -9,7 +9,7 @@ namespace freehold::inline tools {
 
 // The parts of one experiment's page. None of them comes from a user.
 struct PageParts {
-  std::string_view title;     // of the window
+  std::string_view title;     // title of the window
   std::string_view brand;     // above the question
   std::string_view question;  // the page's heading
   std::string_view sections;  // HTML

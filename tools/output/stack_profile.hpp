@@ -22,12 +22,12 @@ struct StackRow {
 
 struct StackProfile {
   std::vector<StackMeasure> measures;
-  std::size_t shown_first = 0;  // of the measures
+  std::size_t shown_first = 0;  // index of the measure that is shown first
   std::vector<freehold::doctor::Frame> frames;
   std::vector<StackRow> rows;
   double seconds = 0;        // that it took; 0: a moment
-  std::int64_t time_ns = 0;  // of its end, since 1970
-  StackMeasure period_type;  // what a sample stands for; no name: samples differ
+  std::int64_t time_ns = 0;  // time of its end, since 1970
+  StackMeasure period_type;  // a sample stands for so much; no name: samples differ
   std::uint64_t period = 0;
 };
 

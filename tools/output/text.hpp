@@ -14,7 +14,7 @@
 
 namespace freehold::inline tools {
 
-inline constexpr std::size_t kWidth = 100;  // of what the commands print, in characters
+inline constexpr std::size_t kWidth = 100;  // width of what the commands print, in characters
 
 // One bar of eight heights for each value, relative to `greatest`; a blank for a value that is missing.
 [[nodiscard]] std::string bars(std::span<const std::optional<double>> values, double greatest);

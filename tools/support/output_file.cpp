@@ -127,7 +127,7 @@ mode_t mode_of_new_file() {
 }
 
 void write_directly(const Place& place, const std::string& path, std::string_view text) {
-  if (place.descriptor >= 0) {  // where it stands, and at its end if it was opened so
+  if (place.descriptor >= 0) {  // writes where it stands, and at its end if it was opened so
     if (const int error = write_all(place.descriptor, text); error != 0) refuse(path, error);
     return;
   }

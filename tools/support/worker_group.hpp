@@ -24,7 +24,7 @@ inline constexpr Names<Mode, 4> kModes{{"threads", "processes", "pool", "spawn"}
 struct GroupReport {
   std::uint64_t elapsed_ns = 0;      // from the first worker's start to the last worker's end
   std::uint64_t cpu_ns = 0;          // user and system time of all workers
-  std::uint64_t peak_rss_bytes = 0;  // of the process; for processes the sum over the workers
+  std::uint64_t peak_rss_bytes = 0;  // peak of the process; for processes the sum over the workers
   std::uint64_t correct = 0;         // 1: every worker's checks held
   double others = 0;                 // the share of the CPUs that other programs had; noted by who started the group
 };

@@ -189,7 +189,7 @@ class ArenaPurge {
   // again keeps them, and its cache keeps their lines. Returns whether some are left.
   [[nodiscard]] bool look_at_empties(std::uint64_t now, Effort& effort) noexcept {
     constexpr unsigned kLooks = 4096;
-    constexpr std::size_t kReclaimBytes = 32 * 1024;  // what taking a span back costs, beside giving pages back
+    constexpr std::size_t kReclaimBytes = 32 * 1024;  // cost of taking a span back, beside giving pages back
     SpanIndex i = slots_.find_empty(empties_cursor_);
     if (i == Slots::Tree::kNone) i = slots_.find_empty(0);
     for (unsigned looks = 0; i != Slots::Tree::kNone && looks < kLooks && effort.left();
@@ -242,7 +242,7 @@ class ArenaPurge {
 
   // `split`: huge pages, too. False: nothing is left that can go back.
   [[nodiscard]] bool purge_something(std::uint64_t now, Effort& effort, bool split = true) noexcept {
-    constexpr std::size_t kLookBytes = 32 * 1024;  // what a look costs, beside giving pages back
+    constexpr std::size_t kLookBytes = 32 * 1024;  // cost of a look, beside giving pages back
     if (const SpanIndex i = slots_.reclaim_empty_span(true); i != kNoSpan) {
       effort.bytes -= std::min(effort.bytes, kLookBytes);
       effort.reclaimed += Units::kSpanBytes;

@@ -13,18 +13,18 @@ namespace freehold::doctor {
 namespace {
 
 constexpr std::size_t kDraws = 1000;
-constexpr double kSpread = 0.01;        // of a median, at least, beside what its trials differ by
+constexpr double kSpread = 0.01;        // spread of a median, at least, beside what its trials differ by
 constexpr double kCallFactor = 1.5;     // a call takes at most so many times what was recorded,
 constexpr double kCallDoubt_s = 10e-9;  // or so much more: a clock costs as much as a fast call
-constexpr double kMostSaved = 0.98;     // of the time
+constexpr double kMostSaved = 0.98;     // share of the time
 constexpr double kMostInTurn = 2;       // CPUs that are in malloc for the same critical path, where delays say no more
 constexpr double kFault_s = 2e-6;     // that the kernel takes for a page at most: to clear it, to map it and to take it back
 constexpr double kCountFactor = 2;    // there are at most so many times the calls that were recorded, as samples say,
 constexpr double kCountDoubt = 10;    // and so many more
 constexpr double kSampleErrors = 3;   // to be beyond chance
-constexpr double kSpins = 0.02;       // of the CPU time: CPUs may wait for one that is in malloc
-constexpr double kNotSampled = 0.01;  // of the CPU time: some hundred samples may miss so much
-constexpr double kFewSleepers = 0.1;  // of the CPUs: threads that sleep in locks, perhaps in malloc's
+constexpr double kSpins = 0.02;       // share of the CPU time: CPUs may wait for one that is in malloc
+constexpr double kNotSampled = 0.01;  // share of the CPU time: some hundred samples may miss so much
+constexpr double kFewSleepers = 0.1;  // share of the CPUs: threads that sleep in locks, perhaps in malloc's
 
 // Seconds of a call of malloc or free, waits included.
 struct CallCost {

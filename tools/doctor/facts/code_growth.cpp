@@ -10,15 +10,15 @@ namespace freehold::doctor {
 namespace {
 
 constexpr std::size_t kFewSamples = 100;   // of a run: less says nothing
-constexpr double kMostUnknown = 0.3;       // of a run's CPU time, in code of no file
-constexpr double kTells = 0.15;            // of the CPU time, at least, must lie where work is, or nothing is known
+constexpr double kMostUnknown = 0.3;       // share of a run's CPU time, in code of no file
+constexpr double kTells = 0.15;            // share of the CPU time, at least, must lie where work is, or nothing is known
 constexpr std::uint64_t kPlaceBytes = 16;  // instructions that stand together are sampled for each other
 constexpr double kMixture = 0.15;   // of the CPU time: so much that does not grow with the threads is work that they share,
 constexpr double kMostlyGrows = 4;  // unless so many times as much does: then one thread does it, at first
 constexpr double kBeyondGrowth = 1.4;  // times the growth of the threads: no work grows like that
 constexpr double kStandardErrors = 3;  // beyond chance
-constexpr double kSeenToGrow = 0.1;    // of the CPU time, beyond the work: less says nothing of where it is
-constexpr double kMallocsPart = 0.33;  // of that: malloc may be why
+constexpr double kSeenToGrow = 0.1;    // share of the CPU time, beyond the work: less says nothing of where it is
+constexpr double kMallocsPart = 0.33;  // share of that: malloc may be why
 
 #if defined(__x86_64__)
 constexpr std::size_t kAround = 16;  // bytes before and behind: a loop that spins is shorter

@@ -27,7 +27,7 @@ template <class Figure>
 [[nodiscard]] double cpu_seconds(const Cell& cell);
 [[nodiscard]] double peak_bytes(const Cell& cell);
 [[nodiscard]] double page_faults(const Cell& cell);
-inline constexpr double kAsManyFaults = 0.8;  // of them with another allocator: it does not change them
+inline constexpr double kAsManyFaults = 0.8;  // share of the faults with another allocator: it does not change them
 [[nodiscard]] double page_faults_per_second(const Cell& cell);
 // CPUs that were kept busy on the average.
 [[nodiscard]] double busy_cpus(const Cell& cell);

@@ -17,9 +17,9 @@ namespace {
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr std::uint64_t kPage = 4096;
 constexpr std::size_t kQuarters = 4;
-constexpr double kLeastQuarter = 0.1;  // of a site's bytes, in each quarter of the time: it grows all along
-constexpr double kSoonFreed = 0.1;     // of the time: no block that was freed was older
-constexpr double kNeverFreed = 0.98;   // of a site's bytes: what is freed beside that is chance
+constexpr double kLeastQuarter = 0.1;  // share of a site's bytes, in each quarter of the time: it grows all along
+constexpr double kSoonFreed = 0.1;     // share of the time: no block that was freed was older
+constexpr double kNeverFreed = 0.98;   // share of a site's bytes: what is freed beside that is chance
 
 [[nodiscard]] bool is_large(const BlockSample& block) { return block.bytes >= kLargeBytes; }
 

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kEnoughUndisturbed = 2;  // trials of a cell: the disturbed ones are left out
 constexpr double kStoodStill = 0.5;            // of the CPUs that a cell's trials usually want: others kept it from them
-constexpr double kLeastLeft = 0.02;            // of the time: a trial that had its CPUs for less says nothing exact
+constexpr double kLeastLeft = 0.02;            // share of the time: a trial that had its CPUs for less says nothing exact
 constexpr double kLeastSpread = 0.01;
 constexpr double kUnknownSpread = 0.08;      // assumed where nothing was tried twice
 constexpr std::size_t kEnoughForErrors = 3;  // trials of a cell: one that stood still does not move their median

@@ -20,7 +20,7 @@ using freehold::live::LiveFigure;
 using freehold::live::LiveFigures;
 using nlohmann::ordered_json;
 
-constexpr double kLittle = 0.05;  // of the CPU time: less is not worth another malloc
+constexpr double kLittle = 0.05;  // share of the CPU time: less is not worth another malloc
 constexpr double kMuch = 0.20;
 
 std::string headline_of(const Attached& of) {

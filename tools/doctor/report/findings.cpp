@@ -17,7 +17,7 @@ namespace freehold::doctor::report {
 namespace {
 
 constexpr double kBusyControl = 1.15;            // arithmetic alone took so much longer on all CPUs at once
-constexpr double kMemoryChange = 0.1;            // of the peak; and
+constexpr double kMemoryChange = 0.1;            // share of the peak; and
 constexpr double kMemoryChangeBytes = 16 << 20;  // less is not worth a word
 constexpr std::size_t kFewTrials = 3;
 constexpr std::uint64_t kManyLines = 16;

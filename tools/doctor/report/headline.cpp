@@ -30,7 +30,7 @@ std::string_view doing_of(Cause cause) {
 // ---- the interpreter's lock
 
 constexpr double kOneRuns = 1.1;    // CPUs that are busy while one thread runs at a time
-constexpr double kManyWaits = 0.1;  // of the threads' lives: a lock that is worth a sentence
+constexpr double kManyWaits = 0.1;  // share of the threads' lives: a lock that is worth a sentence
 
 bool is_python_with_threads(const Diagnosis& diagnosis) {
   return diagnosis.experiment.most_threads > 1 && std::ranges::any_of(diagnosis.own_allocators, [](const OwnAllocator& own) {

@@ -19,10 +19,10 @@ namespace freehold::doctor {
 namespace {
 
 constexpr double kBusyLook_s = 0.1;
-constexpr double kBusyShare = 0.3;  // of the CPUs: what wakes for a moment takes less
+constexpr double kBusyShare = 0.3;  // share of the CPUs: what wakes for a moment takes less
 constexpr double kFirstLook_s = 0.005;
 constexpr double kLooksEvery_s = 0.05;
-constexpr double kLookShare = 0.01;   // of a CPU, that looking may cost
+constexpr double kLookShare = 0.01;   // share of a CPU, that looking may cost
 constexpr double kOverslept_s = 0.5;  // a sleep longer by that was no sleep: the whole session was stopped
 constexpr double kTick_s = 0.01;      // a step of the kernel's count of CPU time: less says nothing
 constexpr double kParting_s = 0.05;   // in which what a program's end takes along may end, too
@@ -312,7 +312,7 @@ unsigned Attendance::left_processes() const {
 }
 
 void add_stolen(Run& run, const Busy& busy, double own_s, double count, const Watch::Times& seen) {
-  constexpr double kBetweenLooks = 0.1;  // of the time: a program may be ready for so much more than looks found
+  constexpr double kBetweenLooks = 0.1;  // share of the time: a program may be ready for so much more than looks found
   Trial& trial = run.trial;
   const double absent_s = std::max(0.0, trial.stolen_s);
   trial.stolen_s = std::max(0.0, busy.all_s - own_s + trial.stolen_s) / count;

@@ -17,7 +17,7 @@ constexpr double kFirstRun_s = 60;         // for a program of which nothing is 
 constexpr double kTimes = 5;               // the first run's time, that another may take
 constexpr unsigned kLeastRounds = 2;       // chance is told from trials that differ
 constexpr unsigned kMostMemoryRounds = 5;  // in which the budget is used, if it lasts so long
-constexpr double kMostHidden = 0.05;       // of the looks at a program; more, and what was seen is not what it held
+constexpr double kMostHidden = 0.05;       // share of the looks at a program; more, and what was seen is not what it held
 constexpr double kShortest_s = 0.001;      // that a run takes
 constexpr const char* kRecorded = "memory";
 

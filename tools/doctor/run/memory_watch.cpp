@@ -25,7 +25,7 @@ namespace freehold::doctor {
 namespace {
 
 constexpr double kSnapshotsEvery_s = 0.008;
-constexpr double kSnapshotShare = 0.1;       // of the time, that looking may take
+constexpr double kSnapshotShare = 0.1;       // share of the time, that looking may take
 constexpr std::size_t kMostSnapshots = 400;  // then every second one is dropped, and looks are half as many
 
 // A figure in KiB, as /proc has them.

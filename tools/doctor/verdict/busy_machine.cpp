@@ -11,15 +11,15 @@
 namespace freehold::doctor {
 namespace {
 
-constexpr double kSureOnBusyMachine = 0.5;  // of what is lost, the lower limit of a part that is the answer there
+constexpr double kSureOnBusyMachine = 0.5;  // share of what is lost, the lower limit of a part that is the answer there
 constexpr double kSureGainOnBusyMachine = 1.15;
-constexpr double kLeastOnCpu = 0.15;  // of the time that its threads were ready: less says nothing of the program
+constexpr double kLeastOnCpu = 0.15;  // share of the time that its threads were ready: less says nothing of the program
 constexpr double kHardlyMoreThanOneCpu = 1.25;
 constexpr double kHiddenLoss = 0.32;           // CPU time and idleness beyond the work, as if its threads had had all CPUs
 constexpr double kShortWait_s = 1.5e-3;        // less than a slice of CPU time that the scheduler gives to others
 constexpr double kSureMixOnBusyMachine = 0.2;  // the lower limit of each of two parts there
-constexpr double kExplainsIdleness = 0.25;     // of the idle CPUs: waits for locks that might be why
-constexpr double kFewSleeps = 0.1;             // of all, in locks
+constexpr double kExplainsIdleness = 0.25;     // share of the idle CPUs: waits for locks that might be why
+constexpr double kFewSleeps = 0.1;             // share of all, in locks
 constexpr double kSurelyAsleep = 0.03;         // of the threads' lives, in malloc: blocks that share a line let nobody sleep
 
 class OnBusyMachine {

@@ -11,32 +11,32 @@ namespace freehold::doctor {
 namespace {
 
 // Shares are of what is lost unless said.
-constexpr double kManyRemote = 0.4;        // of the frees
-constexpr double kAsleepInMalloc = 0.005;  // of the threads' lives: they wait for each other there
-constexpr double kSystemTime = 0.25;       // of the CPU time: the kernel is busy for the program
+constexpr double kManyRemote = 0.4;        // share of the frees
+constexpr double kAsleepInMalloc = 0.005;  // share of the threads' lives: they wait for each other there
+constexpr double kSystemTime = 0.25;       // share of the CPU time: the kernel is busy for the program
 constexpr double kFewerFaults = 0.5;       // that are left with another allocator
 constexpr double kSystemTimeAlone = 0.1;   // the same on one CPU, where it is not threads that wake each other
 constexpr double kFaultsPerSecond = 5000;
-constexpr double kKernelInMalloc = 0.5;  // of the CPU time, at least: the kernel's, and in malloc
+constexpr double kKernelInMalloc = 0.5;  // share of the CPU time, at least: the kernel's, and in malloc
 constexpr double kPageBytes = 4096;
-constexpr double kMapsItself = 0.5;        // of the bytes that were faulted in: mapped by calls of the program's own
-constexpr double kGrownOnce = 1.5;         // of the peak memory was faulted in
-constexpr double kLockWaits = 0.5;         // of the time that its part of the CPUs was lost
-constexpr double kIdleShare = 0.5;         // of what is lost: CPUs had nothing to do
-constexpr double kIdleMalloc = 0.01;       // of the time in malloc: no other one can help by being faster
-constexpr double kNotWorthAnother = 0.02;  // of the time in malloc: another one saves less than is advised
-constexpr double kSeenInMalloc = 0.03;     // of the CPU time: samples in malloc beyond the work
-constexpr double kSharedLines = 0.05;      // of the lines that were watched: where blocks lie may matter
-constexpr double kBloat = 0.67;            // of the memory is enough with another allocator
+constexpr double kMapsItself = 0.5;        // share of the bytes that were faulted in: mapped by calls of the program's own
+constexpr double kGrownOnce = 1.5;         // times the peak memory was faulted in
+constexpr double kLockWaits = 0.5;         // share of the time that its part of the CPUs was lost
+constexpr double kIdleShare = 0.5;         // share of what is lost: CPUs had nothing to do
+constexpr double kIdleMalloc = 0.01;       // share of the time in malloc: no other one can help by being faster
+constexpr double kNotWorthAnother = 0.02;  // share of the time in malloc: another one saves less than is advised
+constexpr double kSeenInMalloc = 0.03;     // share of the CPU time: samples in malloc beyond the work
+constexpr double kSharedLines = 0.05;      // share of the lines that were watched: where blocks lie may matter
+constexpr double kBloat = 0.67;            // share of the memory that is enough with another allocator
 constexpr double kBloatBytes = 32 << 20;   // and it is worth a word
 constexpr double kGrowsAway = 0.3;      // of what another allocator saves: CPU time that it does not need only on all CPUs
 constexpr double kBloatIsKernel = 0.3;  // of what another allocator saves: the kernel's time for memory that is fetched
-constexpr double kMoreWorkIfShared = 0.25;  // of what is lost: CPU time beyond that on one CPU
-constexpr double kBesideIdleness = 0.5;     // of the idle CPUs: time in loops that spin, which is why others idle
-constexpr double kSurelyWork = 0.25;        // of the CPU time that comes with threads, by which one CPU may differ
+constexpr double kMoreWorkIfShared = 0.25;  // share of what is lost: CPU time beyond that on one CPU
+constexpr double kBesideIdleness = 0.5;     // share of the idle CPUs: time in loops that spin, which is why others idle
+constexpr double kSurelyWork = 0.25;        // share of the CPU time that comes with threads, by which one CPU may differ
 constexpr double kSleep_s = 20e-6;          // that a CPU idles at least when a thread goes to sleep and is woken
 constexpr double kBeyondBandwidth = 1.5;    // times what each CPU waits if one alone keeps the memory busy
-constexpr double kSomeSleeps = 0.25;        // of all: so many in locks, and the others may be, too
+constexpr double kSomeSleeps = 0.25;        // share of all: so many in locks, and the others may be, too
 constexpr double kFaultingGain = 1.25;      // surely, with another allocator: page faults alone are worth a verdict
 
 using Costs = Resampled::Costs;

@@ -8,9 +8,9 @@
 
 namespace freehold::doctor {
 
-inline constexpr double kPaddingExplains = 0.6;  // of the allocator's part: lines that blocks share
-inline constexpr double kInMalloc = 0.05;        // of the time: what happens there can be the cause
-inline constexpr double kSomeLockWaits = 0.1;    // of the threads' lives: the kernel's new work is that of waking them
+inline constexpr double kPaddingExplains = 0.6;  // share of the allocator's part: lines that blocks share
+inline constexpr double kInMalloc = 0.05;        // share of the time: what happens there can be the cause
+inline constexpr double kSomeLockWaits = 0.1;    // share of the threads' lives: the kernel's new work is that of waking them
 
 // True if the program was seen to spend so little in malloc that no user would be advised to change it for another: neither
 // CPU time nor sleep, nor page faults but those that fetch its memory once, nor much memory that is not live. Where blocks

@@ -11,18 +11,18 @@
 namespace freehold::doctor {
 namespace {
 
-constexpr double kMuchLost = 0.25;       // of the time on all CPUs, without doubt: not to be called nothing
+constexpr double kMuchLost = 0.25;       // share of the time on all CPUs, without doubt: not to be called nothing
 constexpr double kMostLost = 0.5;        // the same: not to be called memory that has to be fetched once
 constexpr double kHealed = 0.75;         // of what is lost: gone with another allocator, relative to what that takes alone
-constexpr double kSureGain = 1.15;       // of an allocator that heals
+constexpr double kSureGain = 1.15;       // gain by an allocator that heals
 constexpr double kFarFaster = 2;         // surely, with another allocator: the program's own costs it something
-constexpr double kAllInMalloc = 0.98;    // of the time: a malloc that takes none would be so much faster
-constexpr double kAllBusy = 0.95;        // of the CPUs: none idles
+constexpr double kAllInMalloc = 0.98;    // share of the time: a malloc that takes none would be so much faster
+constexpr double kAllBusy = 0.95;        // share of the CPUs: none idles
 constexpr double kMoreThanAlone = 1.05;  // CPU time on all CPUs, of that on one: less is no more
 constexpr double kCopiesDoWell = 1.03;   // CPU time of a copy among others, of one alone: less is no more
-constexpr double kRounding = 0.02;       // of a share
+constexpr double kRounding = 0.02;       // rounding of a share
 constexpr double kAlike = 1.4;           // between the most and the least that treatments help
-constexpr double kBigPart = 0.5;         // of what is lost, that a cause alone explains
+constexpr double kBigPart = 0.5;         // share of what is lost, that a cause alone explains
 
 constexpr std::array<std::string_view, kContradictions> kContradictionNames{"blamed-but-nothing-helps",
                                                                             "innocent-but-another-heals",

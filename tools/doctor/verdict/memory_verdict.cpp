@@ -15,16 +15,16 @@
 namespace freehold::doctor {
 namespace {
 
-constexpr double kMain = 0.5;        // of the whole: a part that is the cause whatever the others are
+constexpr double kMain = 0.5;        // share of the whole: a part that is the cause whatever the others are
 constexpr double kGreatest = 0.35;   // or this much, if the next one is well behind
 constexpr double kAhead = 1.5;       // times the next part
-constexpr double kLeastShare = 0.1;  // of the whole, for a fix to be worth it
+constexpr double kLeastShare = 0.1;  // share of the whole, for a fix to be worth it
 constexpr double kLeastSaved = 1 << 20;
-constexpr double kTolerance = 0.2;      // of the whole, by which two measures may differ
+constexpr double kTolerance = 0.2;      // share of the whole, by which two measures may differ
 constexpr double kTolerated = 4 << 20;  // or so many bytes
 constexpr std::size_t kLeastTrials = 2;
 constexpr std::size_t kTrialsThatTell = 3;  // of each, whose range is limit enough
-constexpr double kMostOfLive = 0.5;         // of live data: one block, or sites that leak
+constexpr double kMostOfLive = 0.5;         // share of live data: one block, or sites that leak
 constexpr std::size_t kMostPoints = 200;
 
 std::vector<double> all_of(const MemoryCell& cell, double MemoryTrial::* figure) {

@@ -5,7 +5,7 @@ namespace freehold::doctor {
 namespace {
 
 constexpr std::size_t kMostSites = 3;
-constexpr double kLeastTimeShare = 0.02;  // of the allocator's time, for a site to be worth it
+constexpr double kLeastTimeShare = 0.02;  // share of the allocator's time, for a site to be worth it
 
 SiteFit fit_of(const AllocationSite& site) {
   if (site.typical_bytes >= static_cast<double>(kLargeBytes)) return SiteFit::kNotOfLarge;
