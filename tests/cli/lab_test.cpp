@@ -78,7 +78,7 @@ TEST(Lab, CtrlC_KeepsWhatIsFinished) {
   const struct {
     Words words;
     std::string progress;
-    std::size_t samples;  // of the whole run
+    std::size_t samples;  // samples of the whole run
   } runs[] = {
       {{"scale", "--time", "2", "--tests", "allocate", "--workers", "2"}, "  20/8000  allocate, ", 8000},
       {{"pools", "--operations", "500", "--tests", "pair", "--pools", "tagged-stack,boost-pool"}, "  20/2000  pair, ", 2000},

@@ -11,7 +11,7 @@ using heap::HeapOptions;
 using heap::HeapStats;
 
 constexpr std::size_t kKiB = 1024, kMiB = 1024 * kKiB;
-constexpr std::size_t kRedZone = base::kAddressSanitizer ? 16 : 0;  // of every slot
+constexpr std::size_t kRedZone = base::kAddressSanitizer ? 16 : 0;  // red zone of every slot
 
 struct Block {
   void* at = nullptr;

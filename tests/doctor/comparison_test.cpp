@@ -66,7 +66,7 @@ TEST(Comparison, DisturbedOnSeveralCpus_LimitsSpanWhatTheyMayHaveCost) {
   Side quiet = kSeconds, disturbed = kSeconds;
   for (Trial& trial : disturbed.all) {
     trial.wall_s = 1.3;
-    trial.taken_s = 1.2;  // of 5.2 that four CPUs had
+    trial.taken_s = 1.2;  // out of 5.2 that four CPUs had
   }
   const Estimate exact = *compare(quiet, disturbed).find(Figure::kTime)->ratio;
   EXPECT_NEAR(exact.value, 1, 0.1) << "all threads were ready at all times, so that all waited alike";

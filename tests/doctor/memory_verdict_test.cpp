@@ -199,7 +199,7 @@ TEST_F(VerdictOfMemory, MeasuresThatDisagree_AreUndecided) {
     return verdict.doubt;
   };
   EXPECT_EQ(doubt(), MemoryDoubt::kNone);
-  treat(MemoryTreatment::kFreehold, 25);  // of 40 that are live
+  treat(MemoryTreatment::kFreehold, 25);  // out of 40 that are live
   EXPECT_EQ(doubt(), MemoryDoubt::kMoreSaved);
   experiment_.cells.resize(1);
   record().mean_live = 60 * kMiB;

@@ -65,7 +65,7 @@ class Fake {
   PairedOutcome within(double budget_s) { return run({.commands = {before_, after_}, .budget_s = budget_s}); }
 
   PairedCaller caller_;
-  std::string order_;  // of the runs: a and b on all CPUs, A and B on one
+  std::string order_;  // order of the runs: a and b on all CPUs, A and B on one
   double clock_s_ = 0, greatest_timeout_s_ = 0;
   int signal_ = 0;
 

@@ -49,7 +49,7 @@ TEST(PurgerThread, ThreadThatSawsJoined_TheOneLeftKeepsLittle) {
 }
 TEST(PurgerThread, LastOtherThreadJoined_ProgramHasOneThread) {
   const Outcome outcome = run_and_print({"purger_thread_alone_after_join"});
-  EXPECT_LE(figure_of(outcome, "second_looks"), 10);  // of 20; glibc: 0, on a busy machine, too
+  EXPECT_LE(figure_of(outcome, "second_looks"), 10);  // out of 20; glibc: 0, on a busy machine, too
   EXPECT_EQ(figure_of(outcome, "not_alone"), 0);
 }
 

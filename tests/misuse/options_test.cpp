@@ -115,7 +115,7 @@ TEST(CheckedOptions_Contents, None_BlocksAreLeftAsTheyWere) {
 
 TEST(CheckedOptions_Random, AddressesAreInNoOrder) {
   const double ascending = run_kind("legal_order_of_addresses", {{"FREEHOLD_CHECK_RANDOM", "1"}}).figures()["ascending"];
-  EXPECT_GE(ascending, 10);  // of 63; each with one chance in two, about
+  EXPECT_GE(ascending, 10);  // out of 63; each with one chance in two, about
   EXPECT_LE(ascending, 53);
 }
 

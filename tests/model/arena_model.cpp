@@ -184,7 +184,7 @@ template <class Traits, bool kTrim>
 void run_against_run(sim::Execution& run) {
   ArenaWorld<Traits> world;
   SpanIndex firsts[2] = {world.allocate_run(2, 0), world.allocate_run(2, 1)};
-  const SpanIndex rest = world.allocate_run(kChunk, 6);  // of the other kind: nothing is left
+  const SpanIndex rest = world.allocate_run(kChunk, 6);  // spans of the other kind: nothing is left
   SIM_CHECK(firsts[1] != kNoSpan && rest != kNoSpan);
   for (unsigned i = 0; i < 2; ++i)
     run.spawn([&, i] {

@@ -29,7 +29,7 @@ struct StoppedClock {
   static std::uint64_t now() noexcept { return 1000; }
 };
 
-inline constexpr std::size_t kRecordBytes = 8192;  // of the chunk, more than a scenario uses
+inline constexpr std::size_t kRecordBytes = 8192;  // bytes of the chunk, more than a scenario uses
 inline constexpr std::size_t kBudget = 2 * OneWord::kPage;
 
 template <class Traits>

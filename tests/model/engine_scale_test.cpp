@@ -184,7 +184,7 @@ TEST(EngineScale, Node_OfTheFirstTouchServes) {
   };
   cores.run([&](unsigned me) {
     if (me == 0) in_turn(me, 0, [&] { page->lines[0].store(1); });       // first touch: its memory, at home
-    if (me == 2) in_turn(me, 1, [&] { (void)page->lines[16].load(); });  // of the page, another line: far
+    if (me == 2) in_turn(me, 1, [&] { (void)page->lines[16].load(); });  // another line of the page: far
     if (me == 1) in_turn(me, 2, [&] { (void)page->lines[0].load(); });   // a copy at home
     if (me == 3) in_turn(me, 3, [&] { page->lines[0].store(2); });       // copies elsewhere go: far
   });

@@ -74,7 +74,7 @@ class World {
   }
 
   Mark marks[3]{};
-  sync::Mutex<A> others_lock;  // of a library or of libc: fork takes it, and so do threads that allocate under it
+  sync::Mutex<A> others_lock;  // a lock of a library or of libc: fork takes it, and so do threads that allocate under it
   unsigned changes() { return static_cast<unsigned>(left_.load()); }
 
  private:

@@ -30,7 +30,7 @@ struct Effort {
   unsigned preemptions_of_two = 4;
   unsigned preemptions_of_three = 2;
   unsigned stale = 1;
-  std::uint64_t random_executions = 10'000;  // of each large scenario
+  std::uint64_t random_executions = 10'000;  // random executions of each large scenario
   bool print = true;
 };
 

@@ -209,7 +209,7 @@ class Misrouted {
   [[nodiscard]] sync::Contention contention() const noexcept { return pool_.contention(); }
 
  private:
-  static inline unsigned made_ = 0;  // of the one distributed pool there is
+  static inline unsigned made_ = 0;  // made by the one distributed pool there is
   static inline Misrouted* shards_[8] = {};
   P pool_;
   unsigned number_;

@@ -121,7 +121,7 @@ Result play(const sim::Options& options, const Cast& cast) {
   });
 }
 
-constexpr std::uint32_t kClient = 0b0001, kWorker = 0b0010, kSupervisor = 0b1000;  // of a cast with one client
+constexpr std::uint32_t kClient = 0b0001, kWorker = 0b0010, kSupervisor = 0b1000;  // processes of a cast with one client
 
 TEST(TaskTable_Model, OneTask_WorkerDies_DeliveredOnce) {
   expect_ok(play({.name = "table/worker", .preemptions = 1, .stale = 0, .crashes = 1, .mortal = kWorker}, {}));

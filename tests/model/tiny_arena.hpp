@@ -49,7 +49,7 @@ struct TwoWords {
 };
 
 inline constexpr alloc::SpanIndex kChunk = 4;  // spans of a chunk, of which there are two: one of each kind at first
-inline constexpr unsigned kPagesInAll = 2 * kChunk * 2;  // of both
+inline constexpr unsigned kPagesInAll = 2 * kChunk * 2;  // pages of both
 
 template <class Traits, class Layout>
 struct TinyConfig {
@@ -113,7 +113,7 @@ struct TinyPages {
     return true;
   }
   bool guard_at(void*, std::size_t) { return true; }
-  void* map(std::size_t) { return chunk; }  // of records
+  void* map(std::size_t) { return chunk; }  // memory for records
   bool unmap(void* address, std::size_t bytes) {
     if (is_memory(address)) stamp(address, bytes, 0, kUnmapped);
     return true;

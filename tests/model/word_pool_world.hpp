@@ -29,13 +29,13 @@ struct FaithfulWordPool {
   static constexpr bool kAnnouncesToOwner = true;  // an announcement goes to the pool that the span belongs to now
 };
 
-inline constexpr unsigned kWords = 2;       // of a span
+inline constexpr unsigned kWords = 2;       // words of a span
 inline constexpr unsigned kTwoWords = 66;   // slots: 64 in word 0, two in word 1
 inline constexpr unsigned kOneWord = 2;     // slots of a small span, which can be handed out whole
 inline constexpr unsigned kStamped = 3;     // slots of a word that carry a stamp: all that the scenarios hand out singly
 inline constexpr unsigned kMaxSpans = 128;  // two levels of summaries
 inline constexpr unsigned kTags = 3;        // 0: no pool's
-inline constexpr unsigned kStripes = 2;     // of the pools' trees, at most
+inline constexpr unsigned kStripes = 2;     // stripes of the pools' trees, at most
 
 template <class Traits>
 class WordPoolWorld {
@@ -45,7 +45,7 @@ class WordPoolWorld {
 
   struct Storage {
     WordPoolWorld* world;
-    unsigned tag;  // of the pool that uses this
+    unsigned tag;  // tag of the pool that uses this
     Word& word(WordIndex index) const noexcept { return world->words_[pool::span_of(index)][pool::word_in_span(index)]; }
     Word& summary(std::uint32_t span) const noexcept { return world->summaries_[span]; }
     bool belongs(std::uint32_t span, unsigned tag) const noexcept {

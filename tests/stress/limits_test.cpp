@@ -137,7 +137,7 @@ TEST(MemoryCgroups, LiveDataOf83Percent_IsNotKilled) {
 }
 // Memory that goes back counts until it is gone, and others must not grow into that.
 TEST(MemoryCgroups, EightThreadsWithLiveDataOf83Percent_AreNotKilled) {
-  constexpr int kRuns = 5;  // of ten, three were killed while threads did not wait for each other's trim
+  constexpr int kRuns = 5;  // three of ten were killed while threads did not wait for each other's trim
   const MemoryCgroup group(200 * kMiB);
   if (!group.exists()) GTEST_SKIP() << "no memory cgroup can be made here";
   for (int i = 0; i < kRuns; ++i) expect_passes(group.enter({"limits_live_data", "166", "8"}));

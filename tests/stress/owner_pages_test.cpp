@@ -113,7 +113,7 @@ template <class Policy>
 void ten_thousand_short_threads() {
   using Heap = OwnerPagesHeap<Policy>;
   std::array<std::atomic<void*>, 8> carried{};
-  const unsigned threads = freehold::test::emulated() ? 250 : 2500;  // of each starter
+  const unsigned threads = freehold::test::emulated() ? 250 : 2500;  // threads of each starter
   const auto swap_in = [&](unsigned i, void* block) { Heap::deallocate(carried[i % carried.size()].exchange(block)); };
   std::vector<std::thread> starters;
   for (unsigned t = 0; t < 4; ++t) {

@@ -97,7 +97,7 @@ class Reference {
           known.exists = false;
           expect_no_timer(known.id);
         } else {
-          expect_no_timer(known.id);  // of its former life; others have had its memory since
+          expect_no_timer(known.id);  // the timer of its former life; others have had its memory since
           create(known);
         }
         break;

@@ -28,7 +28,7 @@ SITE(moving_1000_site)
 SITE(moving_70000_site)
 SITE(growing_500_site)
 
-enum { kBytes = 16 << 20 };  // of each held site
+enum { kBytes = 16 << 20 };  // bytes of each held site
 
 static void hold(void* (*site)(size_t), size_t bytes) {
   for (size_t i = 0; i < kBytes / bytes; ++i) site(bytes);

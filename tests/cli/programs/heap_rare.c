@@ -22,7 +22,7 @@ SITE(one_in_300_site)
 SITE(one_in_2000_site)
 
 int main(void) {
-  enum { kBytes = 16 << 20 };  // of each site
+  enum { kBytes = 16 << 20 };  // bytes of each site
   loop_of_one_in_66_site(100, kBytes / 100, 66);
   loop_of_one_in_300_site(400, kBytes / 400, 300);
   loop_of_one_in_2000_site(3000, kBytes / 3000, 2000);

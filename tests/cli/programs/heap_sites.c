@@ -34,7 +34,7 @@ SITE(remote_site)
 SITE(peak_site)
 SITE(resized_site)
 
-enum { kBytes = 32 << 20 };  // of each site
+enum { kBytes = 32 << 20 };  // bytes of each site
 
 static void say(const char* name, size_t blocks, size_t bytes_each) {
   printf("%s %zu %zu\n", name, blocks, blocks * bytes_each);

@@ -18,7 +18,7 @@ namespace fault {
 
 struct Options {
   unsigned threads = 4;
-  double scale = 1;          // of the amount of work
+  double scale = 1;          // factor of the amount of work
   bool tells_parts = false;  // prints the seconds that its parts took, where it has some
 
   // A thread's part of the whole work, of which `amount` is done at scale 1.

@@ -10,7 +10,7 @@
 #include "tests/doctor/public/rebuilt.hpp"
 
 int main(int, char** argv) {
-  std::vector<rebuilt::Block> documents;  // of which a few outlive their sessions
+  std::vector<rebuilt::Block> documents;  // a few of these outlive their sessions
   {
     unsigned seed = 1;
     std::vector<rebuilt::Block> sessions;

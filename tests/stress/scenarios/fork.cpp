@@ -278,7 +278,7 @@ SCENARIO(fork_amid_stdio) {
   Background others;
   others.add(4, read_long_line);
   others.add(1, [] { std::fflush(nullptr); });
-  const unsigned forks = count_of(arguments, 150);  // of each thread
+  const unsigned forks = count_of(arguments, 150);  // forks of each thread
   std::barrier all(3);
   in_threads(3, [&](unsigned t) {
     all.arrive_and_wait();

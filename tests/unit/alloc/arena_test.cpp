@@ -317,7 +317,7 @@ TEST(Arena, HugePages_PartlyPurged_AreForbiddenThereOnly) {
 TEST(Arena, HugePages_WhollyFree_GoBackFirstAndWhole) {
   Native arena(with_huge_pages());
   const auto spans = fill_chunks(arena, 8);
-  for (unsigned i = 0; i < kChunkSpans / 2; ++i) arena.put(kSmall, spans[i]);                // of small pages
+  for (unsigned i = 0; i < kChunkSpans / 2; ++i) arena.put(kSmall, spans[i]);                // spans of small pages
   for (unsigned i = kChunkSpans; i < 3 * kChunkSpans / 2; ++i) arena.put(kSmall, spans[i]);  // half a huge page
   for (unsigned i = 3 * kChunkSpans; i < 6 * kChunkSpans; ++i) arena.put(kSmall, spans[i]);  // three whole ones
   EXPECT_TRUE(arena->purge().relieve(arena.now));
@@ -335,7 +335,7 @@ TEST(Arena, SmallPagesOfAPartThatIsWhollyFree_GoBackFirst) {
   arena.put(kSmall, spans[2 * kChunkSpans]);
   (void)arena->purge().trim(arena.now);  // splits the huge page of that chunk
   arena.pages.forget_log();
-  for (unsigned i = 0; i < kChunkSpans / 2; ++i) arena.put(kSmall, spans[i]);  // of small pages, and in part
+  for (unsigned i = 0; i < kChunkSpans / 2; ++i) arena.put(kSmall, spans[i]);  // spans of small pages, and in part
   for (unsigned i = 1; i < kChunkSpans; ++i) arena.put(kSmall, spans[2 * kChunkSpans + i]);
   (void)arena->purge().trim(arena.now);
   ASSERT_FALSE(arena.pages.purges().empty());

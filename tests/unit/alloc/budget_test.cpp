@@ -39,7 +39,7 @@ TEST(Budget, NearTheCeiling_LessMayStay) {
   budget.set_ceiling(28'000, 4000);
   EXPECT_EQ(budget.allowance(), 6000);
   EXPECT_EQ(budget.excess(), 24'000);
-  budget.nothing_left();  // of 50,000 bytes 30,000 cannot go back: there is no room
+  budget.nothing_left();  // 30,000 of 50,000 bytes cannot go back: there is no room
   EXPECT_EQ(budget.allowance(), 100);
   budget.set_ceiling(-5000, 4000);
   EXPECT_EQ(budget.allowance(), 100);

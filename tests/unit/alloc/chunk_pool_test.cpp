@@ -6,7 +6,7 @@
 namespace freehold::alloc {
 namespace {
 
-constexpr unsigned kSpans = 16;  // of a chunk
+constexpr unsigned kSpans = 16;  // spans of a chunk
 
 class Small {
  public:

@@ -253,7 +253,7 @@ TEST(Core, Misuse_SlotFreedTwice_IsSeenAtTheDrainAndTheOthersAreSaved) {
   machine->flush(*thread.cache());
   const HeapErrors errors;
   thread.free(victim);
-  thread.free(innocent);  // of the same word and batch
+  thread.free(innocent);  // a slot of the same word and batch
   machine->flush(*thread.cache());
   EXPECT_EQ(HeapErrors::seen, (std::vector<HeapErrors::Seen>{{base::HeapError::kDoubleFree, victim}}));
   EXPECT_TRUE(machine->check_invariants());

@@ -40,7 +40,7 @@ class FakePages {
   struct Call {
     std::uintptr_t address;
     std::size_t bytes;
-    bool wanted;  // of advice about huge pages
+    bool wanted;  // advice about huge pages is wanted
   };
   static constexpr std::uint64_t kNever = ~std::uint64_t{0};
 
@@ -126,7 +126,7 @@ class FakePages {
     const bool moves = allowed(kMoveOnto);
     forget(from, bytes);
     if (moves) return os::Pages::move_onto(to, from, bytes);
-    forget(to, bytes);  // of a move that was refused half-way neither is
+    forget(to, bytes);  // a move that was refused half-way leaves neither
     (void)os::Pages::unmap(from, bytes);
     return !os::Pages::unmap(to, bytes);
   }

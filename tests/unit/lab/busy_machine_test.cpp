@@ -141,7 +141,7 @@ struct Asked {
   const char* claim;
   double threshold;
   bool at_least;
-  std::vector<std::vector<double>> ratios;  // of each run, by set
+  std::vector<std::vector<double>> ratios;  // ratios of each run, by set
   std::vector<double> others;               // beside each run
 };
 const Asked kAsked[] = {

@@ -26,7 +26,7 @@ TYPED_TEST_SUITE(OwnerPagesHeapTest, Policies);
 struct Impostors {
   static inline std::atomic<int> large = 0;
   static inline const void* model = nullptr;
-  static inline std::size_t offset = 0;  // of a block in its page
+  static inline std::size_t offset = 0;  // offset of a block in its page
   static void* allocate_page() { return std::aligned_alloc(4096, 4096); }
   static void free_page(void* page) { std::free(page); }
   static void* allocate(std::size_t) {
@@ -149,7 +149,7 @@ TYPED_TEST(OwnerPagesHeapTest, ForkWhileOthersFreeAcrossThreads_ChildAllocates) 
     void* const mine = Heap::allocate(64);
     const auto use_heap = [&] {
       Heap::deallocate(mine);
-      Heap::deallocate(box.exchange(nullptr));  // of a thread that the child does not have
+      Heap::deallocate(box.exchange(nullptr));  // the block of a thread that the child does not have
       for (int n = 0; n < 1000; ++n) Heap::deallocate(Heap::allocate(n % 300));
       std::atomic<bool> ok = false;
       std::thread([&] { ok = Heap::allocate(10) != nullptr; }).join();

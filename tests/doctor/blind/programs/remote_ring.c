@@ -30,7 +30,7 @@ struct ring {
 
 static struct ring rings[32];
 static size_t bytes;
-static unsigned long messages;  // of each ring
+static unsigned long messages;  // messages of each ring
 static int is_alone;
 
 static void produce_step(struct ring* ring, unsigned long at) {
