@@ -90,34 +90,21 @@ class ObjectPool {
   using Handle = std::unique_ptr<std::conditional_t<std::is_array_v<T>, Element[], T>, Release>;
 
   /// A pool whose memory is there from the beginning.
-  /// @param capacity   the most objects; a pool of none is always full
-  /// @param when_full  what make() does then
+  /// @param capacity  the most objects; a pool of none is always full
+  /// @param options   name, and what happens when it is full
   /// Errors: std::bad_alloc. Cost: address space for all; physical memory as objects are made, by pages, and beyond the
   /// first 2 MiB by huge pages where the system has them.
-  explicit ObjectPool(std::size_t capacity, WhenFull when_full = WhenFull::kNull)
-      : ObjectPool(capacity, ObjectPoolOptions{.name = "", .when_full = when_full}) {}
-  /// The same with a name.
-  /// @param capacity  the most objects
-  /// @param options   name, and what happens when it is full
-  ObjectPool(std::size_t capacity, const ObjectPoolOptions& options)
+  explicit ObjectPool(std::size_t capacity, const ObjectPoolOptions& options = {})
       : pool_(shape(capacity)),
         only_slot_(capacity == 0 ? pool_.acquire() : nullptr),
         when_full_(options.when_full),
         registration_(options.name, live(capacity)) {}
 
   /// A pool that takes memory as it needs it. Only for pools below that can grow, such as BestPool.
-  /// @param limit      the most objects; full means that the limit is reached or memory is out
-  /// @param when_full  what make() does then
-  /// Errors: std::bad_alloc when there is no address space for `limit`.
-  [[nodiscard]] static ObjectPool growing(std::size_t limit, WhenFull when_full = WhenFull::kNull)
-    requires std::constructible_from<P, const PoolShape&, Growth>
-  {
-    return growing(limit, ObjectPoolOptions{.name = "", .when_full = when_full});
-  }
-  /// The same with a name.
-  /// @param limit    the most objects
+  /// @param limit    the most objects; full means that the limit is reached or memory is out
   /// @param options  name, and what happens when it is full
-  [[nodiscard]] static ObjectPool growing(std::size_t limit, const ObjectPoolOptions& options)
+  /// Errors: std::bad_alloc when there is no address space for `limit`.
+  [[nodiscard]] static ObjectPool growing(std::size_t limit, const ObjectPoolOptions& options = {})
     requires std::constructible_from<P, const PoolShape&, Growth>
   {
     return ObjectPool(limit, Growth::kGrowing, options);
@@ -267,26 +254,14 @@ class MovablePool {
   using Handle = typename Pool::Handle;
 
   /// As the constructor of ObjectPool.
-  /// @param capacity   the most objects
-  /// @param when_full  what make() does then
-  explicit MovablePool(std::size_t capacity, WhenFull when_full = WhenFull::kNull)
-      : pool_(std::make_unique<Pool>(capacity, when_full)) {}
-  /// The same with a name.
   /// @param capacity  the most objects
   /// @param options   name, and what happens when it is full
-  MovablePool(std::size_t capacity, const ObjectPoolOptions& options) : pool_(std::make_unique<Pool>(capacity, options)) {}
+  explicit MovablePool(std::size_t capacity, const ObjectPoolOptions& options = {})
+      : pool_(std::make_unique<Pool>(capacity, options)) {}
   /// As ObjectPool::growing().
-  /// @param limit      the most objects
-  /// @param when_full  what make() does then
-  [[nodiscard]] static MovablePool growing(std::size_t limit, WhenFull when_full = WhenFull::kNull)
-    requires std::constructible_from<P, const PoolShape&, Growth>
-  {
-    return growing(limit, ObjectPoolOptions{.name = "", .when_full = when_full});
-  }
-  /// The same with a name.
   /// @param limit    the most objects
   /// @param options  name, and what happens when it is full
-  [[nodiscard]] static MovablePool growing(std::size_t limit, const ObjectPoolOptions& options)
+  [[nodiscard]] static MovablePool growing(std::size_t limit, const ObjectPoolOptions& options = {})
     requires std::constructible_from<P, const PoolShape&, Growth>
   {
     return MovablePool(std::unique_ptr<Pool>(new Pool(Pool::growing(limit, options))));

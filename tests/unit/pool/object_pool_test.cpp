@@ -40,7 +40,7 @@ TEST(ObjectPool, HandleEnds_ObjectEndsAndSlotIsFree) {
 }
 
 TEST(ObjectPool, Full_NullOrBadAllocAsTold) {
-  ObjectPool<Counted> quiet(2), loud(2, WhenFull::kThrow);
+  ObjectPool<Counted> quiet(2), loud(2, {.when_full = WhenFull::kThrow});
   const auto a = quiet.make(1), b = quiet.make(2), c = loud.make(3), d = loud.make(4);
   EXPECT_EQ(quiet.make(5), nullptr);
   EXPECT_THROW((void)loud.make(6), std::bad_alloc);
@@ -195,7 +195,7 @@ TEST(BestPool, SumsThatOverflow_BadAlloc) {
 TEST(ObjectPool, OfNone_IsAlwaysFull) {
   for_each_strategy([]<class S>() {
     if constexpr (is_bounded<S>()) {
-      ObjectPool<int, NativePool<S>> pool(0), loud(0, WhenFull::kThrow);
+      ObjectPool<int, NativePool<S>> pool(0), loud(0, {.when_full = WhenFull::kThrow});
       EXPECT_EQ(pool.make(1), nullptr) << S::kName;
       EXPECT_EQ(pool.capacity(), 0u) << S::kName;
       EXPECT_THROW((void)loud.make(1), std::bad_alloc) << S::kName;
