@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The malloc family as C symbols. No logic: argument checks that the standards ask for, then the engine.
+// The malloc family as C symbols: argument checks that the standards ask for, then the engine. Beside them the functions of
+// libc before which the engine has something to do: prctl, syscall, tgkill, vfork. They are in this object because a linker
+// takes a member of an archive only for a symbol that something refers to, and a library that confines its program refers to
+// libc's alone.
 #include <errno.h>
 #include <limits.h>
 #include <malloc.h>
