@@ -39,7 +39,7 @@ enum freehold_heap_kind {
   FREEHOLD_HEAP_OWNER_LOCKED = 1  ///< one thread at a time, which the caller must see to: OwnerLockedHeap
 };
 
-/// What a heap is made with. A member that is 0 has its default.
+/// The options that a heap is made with. A member that is 0 has its default.
 typedef struct freehold_heap_options_t {
   /// sizeof(freehold_heap_options_t): later versions append members.
   size_t size;

@@ -45,7 +45,7 @@ struct Unobservable {
   std::string_view reason;
 };
 
-// What experiments and models know of a strategy.
+// Experiments and models know this of a strategy.
 struct Study {
   std::string_view source{};                     // the paper or project that the design comes from
   std::span<const Unobservable> unobservable{};  // orders whose weakening no scenario of all pools sees

@@ -60,7 +60,7 @@ static long resident_kib(void) {
   return pages * (sysconf(_SC_PAGESIZE) / 1024);
 }
 
-/* What body's threads leave behind, beyond the first of them. */
+/* Measures what body's threads leave behind, beyond the first of them. */
 static int threads_leave_little(void* (*body)(void*)) {
   long before = 0;
   for (int i = 0; i < 3000; ++i) {

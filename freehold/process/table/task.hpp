@@ -93,7 +93,7 @@ struct RetryOptions {
   Nanoseconds delay{0};                     ///< before the next run, in whole milliseconds
 };
 
-/// What a task may take, and when it starts. A limit that is nullopt is none, as everywhere in this interface; 0 is a limit
+/// The limits of a task, and when it starts. A limit that is nullopt is none, as everywhere in this interface; 0 is a limit
 /// of zero.
 struct TaskOptions {
   /// Time limit of one run. Beyond it the worker is killed and the task is tried again.

@@ -19,7 +19,7 @@ static int free_twice(void) {
   return 3;
 }
 
-/* What comes to the number of a descriptor that was not this program's own. */
+/* Puts something under the number of a descriptor that was not this program's own. */
 static int reuse(int fd) {
   char text[64];
   int ends[2];

@@ -164,7 +164,7 @@ void leave(void* leaving) noexcept {
   thread.inside = false;
 }
 
-// Nothing is recorded from here to the fork's end: a signal handler that ends the process would wait for the lock of its own
+// Nothing is recorded from here to the fork's end: a signal handler that ends the process would wait for a lock of the same
 // thread.
 void before_fork() {
   t_thread.inside = true;
