@@ -82,7 +82,7 @@ std::vector<PreloadCheck> check_tree(const std::string& pid, const std::string& 
   return checks;
 }
 
-// As 'freehold run' would start it, unless LD_PRELOAD names the library already: that is what is checked then.
+// Starts it as 'freehold run' would, unless LD_PRELOAD names the library already: that is what is checked then.
 std::vector<PreloadCheck> check_command(const std::vector<std::string>& words, const std::string& library) {
   Launch launch{.program = find_program(words.front()), .arguments = words};
   const char* const present = std::getenv("LD_PRELOAD");

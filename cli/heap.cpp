@@ -70,7 +70,7 @@ struct OutputOptions {
     table.moment = peak ? Moment::kPeak : Moment::kNow;
     return table;
   }
-  // Before minutes of a program's run are lost.
+  // Complains before minutes of a program's run are lost.
   void check_files(const std::string& to) const {
     if (to != "-") check_writable(to);
     if (html) check_writable(*html);

@@ -79,7 +79,7 @@ std::string stats_table(const alloc::Stats& s) {
   return out;
 }
 
-// With the names of freehold/alloc/observe/stats.hpp.
+// Uses the names of freehold/alloc/observe/stats.hpp.
 ordered_json stats_json(const alloc::Stats& s) {
   ordered_json json = {{"version", s.version}}, classes = ordered_json::array();
 #define FREEHOLD_ADD(name, public_name) json[#name] = s.name;

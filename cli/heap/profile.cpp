@@ -260,7 +260,7 @@ std::string text_at(const json& object, const char* name) {
   return object.contains(name) && object.at(name).is_string() ? object.at(name).get<std::string>() : std::string();
 }
 
-// Without the library's own words.
+// Leaves out the library's own words.
 std::string what_is_wrong(const json::exception& error) {
   constexpr int kNoSuchKey = 403, kNoSuchElement = 401,
                 kOwnFirst = 501;  // by nlohmann::json; and those that are thrown here

@@ -120,7 +120,7 @@ std::size_t utf8_length(std::string_view text) {
   return 0;
 }
 
-// As the value of a label: quotes and backslashes escaped, control characters and what is not UTF-8 as '?'.
+// Escapes the value of a label: quotes and backslashes escaped, control characters and what is not UTF-8 as '?'.
 std::string escaped(std::string_view text) {
   std::string out;
   while (!text.empty()) {
@@ -143,7 +143,7 @@ class Exposition {
  public:
   explicit Exposition(pid_t pid) : pid_(pid) {}
 
-  // Without samples, nothing.
+  // Adds nothing without samples.
   void add(const std::string& name, const char* help, bool is_counter, const Samples& samples) {
     if (samples.empty()) return;
     const std::string family = "freehold_" + name + (is_counter ? "_total" : "");

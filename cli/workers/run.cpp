@@ -137,7 +137,7 @@ class Run {
     return true;
   }
 
-  // From time to time: signals and the line of status. Returns false after a signal.
+  // Looks from time to time at signals and at the line of status. Returns false after a signal.
   bool poll_signals() {
     const auto now = Clock::now();
     if (now < next_poll_) return true;

@@ -83,7 +83,8 @@ class Core {
   [[nodiscard]] Cache* attach() noexcept { return registry_.add(); }
   // Gives back everything the cache holds, and the cache.
   void detach(Cache* cache) noexcept {
-    // To stay: a fork's child must leave alone a cache that is half taken apart, and the record is given back below.
+    // The cache stays inside: a fork's child must leave alone a cache that is half taken apart, and the record is given back
+    // below.
     cache->inside.store(1, std::memory_order_relaxed);
     kept_.end_runs(*cache);
     for (const SizeClass c : AllClasses<Classes>{}) {

@@ -178,7 +178,7 @@ inline void consider_purger(std::uint64_t sharing = 0) noexcept {
 
 // ---- the kernel's limit of memory (engine_limit.cpp) ------------------------------------------------------------------
 
-// At the start: returns the limit, or 0; and, once there is an arena, sets its ceiling.
+// Called at the start: returns the limit, or 0; and, once there is an arena, sets its ceiling.
 [[nodiscard]] std::uint64_t find_memory_limit() noexcept;
 void watch_memory_limit() noexcept;
 // Outside the gate; `wanted`: bytes that will be taken next.
@@ -279,8 +279,8 @@ constexpr unsigned kForkTries = 1'000;  // waits, before malloc fails because th
 // Waits a millisecond at most: most forks are over by then, but this one may be waiting for a lock that the thread holds.
 void wait_for_forks() noexcept;
 
-// At the exit, before a lock that a stopped thread may hold for ever: false if it is not free within a tenth of a second, or
-// if exit() was called by a signal's handler during a call of ours.
+// Waits at the exit, before a lock that a stopped thread may hold for ever: false if it is not free within a tenth of a
+// second, or if exit() was called by a signal's handler during a call of ours.
 template <class F>
 [[nodiscard]] bool comes_true_soon(F&& holds) noexcept {
   constexpr unsigned kTries = 100;

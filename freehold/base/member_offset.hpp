@@ -26,7 +26,7 @@ template <class T, class Class, class Member>
                                   reinterpret_cast<const std::byte*>(&room));
 }
 
-// From the begin of an object to something in it.
+// Returns the distance from the begin of an object to something in it.
 [[nodiscard]] inline std::uint32_t distance(const void* begin, const void* place) noexcept {
   return static_cast<std::uint32_t>(static_cast<const std::byte*>(place) - static_cast<const std::byte*>(begin));
 }

@@ -30,7 +30,7 @@ struct SteppedSizes {
   [[nodiscard]] static constexpr unsigned fine_number_of(std::size_t bytes) noexcept {
     return First + static_cast<unsigned>((bytes - 1) / Granule);
   }
-  // And bytes > FineBytes.
+  // The same for callers that know: bytes > FineBytes.
   [[nodiscard]] static constexpr unsigned coarse_number_of(std::size_t bytes) noexcept {
     const std::size_t last = bytes - 1;
     const unsigned top = static_cast<unsigned>(std::bit_width(last)) - 1;

@@ -66,7 +66,7 @@ constinit std::atomic<bool> g_hint_is_due{false};
   }
 }
 
-// Not where a filter of system calls may end the process for the question.
+// Does not ask where a filter of system calls may end the process for the question.
 [[nodiscard]] bool command_writes_stack(void* const* addresses, unsigned count) noexcept {
   const base::KeepErrno keep;
   if (g_socket < 0 || count > std::size(StackRequest{}) || os::is_confined() || !g_identity.is_of(g_socket)) return false;

@@ -38,7 +38,7 @@ constinit sync::Mutex<sync::NativeAtomics> g_lock;
 
 }  // namespace
 
-// Not a static that is initialised once, whose guard is libstdc++'s.
+// A static that is initialised once would need libstdc++'s guard.
 const Settings& settings() noexcept {
   if (!g_is_read.load(std::memory_order_acquire)) {  // acquire: pairs with the release below, of what was read
     const sync::Guard guard(g_lock);

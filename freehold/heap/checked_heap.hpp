@@ -47,7 +47,7 @@ class CheckedHeap {
   }
   // Misuse ends in fatal(); where that returns, the block stays what it is.
   void give(Memory& memory, void* block, check::Claim claim) noexcept {
-    // Out of the book first: another thread may have the block at once.
+    // The block leaves the book first: another thread may have it at once.
     const std::size_t bytes = memory.checks()->remove(blocks_, block);
     if (bytes == 0) return report_stranger(memory, block);
     if (claim.bytes != check::Claim::kUnsaid) claim.bytes = served(claim.bytes);

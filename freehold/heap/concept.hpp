@@ -16,7 +16,7 @@ concept BlockSource = requires(H& heap, void* block, std::size_t bytes) {
   { heap.deallocate(block) } noexcept;
 };
 
-// And finds the heap of a block, and ends them all.
+// It also finds the heap of a block, and ends all blocks.
 template <class H>
 concept PrivateHeapLike = BlockSource<H> && requires(H& heap, void* block) {
   { H::heap_of(block) } noexcept -> std::same_as<H&>;

@@ -10,7 +10,7 @@ namespace freehold::heap {
 
 unsigned heap_shards() noexcept {
   static constexpr unsigned kShardsACpu = 4, kLeast = 16, kMost = 64;
-  // Not a static that is initialised once, whose guard is libstdc++'s. relaxed: everybody finds the same number.
+  // A static that is initialised once would need libstdc++'s guard. relaxed: every thread finds the same number.
   static constinit std::atomic<unsigned> found{0};
   if (const unsigned shards = found.load(std::memory_order_relaxed); shards != 0) [[likely]]
     return shards;

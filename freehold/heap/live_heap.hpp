@@ -18,14 +18,15 @@ struct LiveHeap {
 
 struct LiveHeapLayout {
   std::uint64_t calls;
-  // From a heap's begin: integers of 8 bytes.
+  // Offsets from a heap's begin: integers of 8 bytes.
   std::uint32_t limit_bytes, used_bytes, held_bytes, slabs, large_blocks, large_bytes, conflicts;
   // A pointer to the free slots; null before the first block.
   std::uint32_t core;
-  // From there: the central bins, and the number of shards (4 bytes), of pointers to them, null where none was made.
+  // Offsets from there: the central bins, and the number of shards (4 bytes), of pointers to them, null where none was made.
   std::uint32_t central_bins, shard_count, shards;
   std::uint32_t shard_bins;  // from a shard's begin
-  // From one bin to the next of the next class, and in it the number of blocks in use, which may be negative: a sum counts.
+  // Distances from one bin to the next of the next class, and in it the number of blocks in use, which may be negative: a
+  // sum counts.
   std::uint32_t central_stride, central_live, shard_stride, shard_live;
   std::uint32_t classes;
   std::uint32_t slot_bytes[kMostLiveHeapClasses];

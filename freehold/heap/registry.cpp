@@ -49,7 +49,7 @@ struct Registry {
       to(context, place->calls_->stats(place->heap_));
   }
   void learn_of_fork() noexcept;
-  // With the first heap: heaps of its type can be read from outside.
+  // Called with the first heap: heaps of its type can be read from outside.
   void describe(const RegisteredHeap& place) noexcept {
     static_assert(sizeof(LiveHeap) == 3 * sizeof(void*));
     const auto address = [](const void* of) { return reinterpret_cast<std::uintptr_t>(of); };

@@ -28,7 +28,7 @@ namespace freehold::heap {
 // Shards of a heap, a power of two. Cost: a load.
 [[nodiscard]] unsigned heap_shards() noexcept;
 
-// By how the including file is compiled: see base/poison.hpp.
+// Its parameter says how the including file is compiled: see base/poison.hpp.
 template <bool kAddressSanitizer>
 struct HeapGeometryOf {
   static constexpr unsigned kPageShift = 12;

@@ -48,7 +48,7 @@ struct BlockChecks {
 // Those of the engine of this shared object, and its book.
 [[gnu::visibility("hidden")]] extern const BlockChecks kEngineChecks;
 
-// By how the including file is compiled: see base/poison.hpp.
+// Its parameter says how the including file is compiled: see base/poison.hpp.
 template <bool kAsan>
 class EngineSlabsOf {
  public:

@@ -73,7 +73,7 @@ FREEHOLD_EXPORT void* aligned_alloc(size_t alignment, size_t bytes) FREEHOLD_LIB
   return is_power_of_two(alignment) ? alloc::allocate_aligned(alignment, bytes) : fail(EINVAL);
 }
 
-// As glibc: rounded up to one that exists.
+// Rounds the alignment up to a power of two, as glibc does.
 FREEHOLD_EXPORT void* memalign(size_t alignment, size_t bytes) FREEHOLD_LIBC_NOEXCEPT {
   constexpr size_t kLargest = SIZE_MAX / 2 + 1;
   return alignment <= kLargest ? alloc::allocate_aligned(std::bit_ceil(alignment), bytes) : fail(EINVAL);

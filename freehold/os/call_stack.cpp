@@ -174,7 +174,7 @@ class Walk {
  private:
   enum class End : std::uint8_t { kNoFrame, kNoRoom, kKnownRule, kNoUnwindInformation };
 
-  // From the frame that the walk is at, which is noted, to one that is noted, too, or to the end.
+  // Walks from the frame that the walk is at, which is noted, to one that is noted, too, or to the end.
   [[nodiscard]] End run_unwinder() noexcept {
     visits_ = 0;
     end_ = End::kNoUnwindInformation;  // unless visit() says that it is another
@@ -243,7 +243,7 @@ void look_up() noexcept {
   }
   if (found.walk == nullptr || found.place == nullptr) return;
   if (found.stack == nullptr || found.general == nullptr || !RuntimeFrames::are_supported()) found.function_at = nullptr;
-  // By its name, so that the library can be loaded where libc has none.
+  // Found by its name, so that the library can be loaded where libc has none.
   if (&dlsym != nullptr)
     found.find_object = reinterpret_cast<decltype(Unwinder::find_object)>(::dlsym(RTLD_DEFAULT, "_dl_find_object"));
   (void)::pthread_atfork(nullptr, nullptr, Inside::after_fork_in_child);

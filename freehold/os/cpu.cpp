@@ -32,7 +32,7 @@ unsigned quota_of(Path& folder, bool is_second_version) noexcept {
   return line != nullptr && read_number(line, quota) && read_number(line, period) ? cpus_of(quota, period) : 0;
 }
 
-// By the affinity mask; 0: the system does not tell. A separate function: the mask does not stay on the stack.
+// Counts the affinity mask's CPUs; 0: the system does not tell. A separate function: the mask does not stay on the stack.
 [[gnu::noinline]] unsigned cpus_of_mask() noexcept {
   unsigned long mask[8192 / (8 * sizeof(unsigned long))];  // the kernel's greatest number of CPUs
   const long bytes = system_call(SYS_sched_getaffinity, 0, sizeof mask, &mask[0]);

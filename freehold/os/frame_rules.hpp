@@ -27,8 +27,8 @@ class FrameRule {
   constexpr FrameRule() noexcept = default;
   constexpr explicit FrameRule(std::uint64_t bits) noexcept : bits_(bits) {}
 
-  // By the frame pointer, rather than by the stack pointer. A register's number among rbp, rbx, r12 to r15 has the words
-  // that it lies below the caller's stack pointer, 0: the function leaves it alone.
+  // Makes a rule that goes by the frame pointer, or by the stack pointer. A register's number among rbp, rbx, r12 to r15 has
+  // the words that it lies below the caller's stack pointer, 0: the function leaves it alone.
   static constexpr unsigned kRegisters = 6, kMostWordsBelow = 15, kMostFrameWords = (1U << 15) - 1;
   [[nodiscard]] static constexpr FrameRule of(bool by_frame_pointer, unsigned words,
                                               const unsigned (&below)[kRegisters]) noexcept {
@@ -41,7 +41,7 @@ class FrameRule {
 
   [[nodiscard]] constexpr bool is_known() const noexcept { return bits_ >> kPlaceBits != 0; }
   [[nodiscard]] constexpr bool is_end() const noexcept { return bits_ >> kPlaceBits == 1; }
-  // From a frame to its caller's, whose stack pointer is stack_after(). Reads the words right below that, at most
+  // Steps from a frame to its caller's, whose stack pointer is stack_after(). Reads the words right below that, at most
   // kMostWordsBelow. Pre: a rule that is no end, of this frame.
   void step(FrameState& state) const noexcept;
   [[nodiscard]] std::uintptr_t stack_after(const FrameState& state) const noexcept;
@@ -69,7 +69,7 @@ class FrameRules {
   [[nodiscard]] FrameRule find(std::uintptr_t code) noexcept;
 
  private:
-  // By the unwind information. Pre: look_up().
+  // Reads the rule from the unwind information. Pre: look_up().
   [[nodiscard]] FrameRule read(std::uintptr_t code) const noexcept;
   // Returns whether the table is that of the code's object.
   [[nodiscard]] bool look_up(std::uintptr_t code) noexcept;

@@ -48,7 +48,7 @@ namespace {
 #endif
 }
 
-// By its file's name. Before glibc 2.34 the threads were a library apart; musl's is the dynamic linker, too.
+// Goes by the file's name. Before glibc 2.34 the threads were a library apart; musl's is the dynamic linker, too.
 [[nodiscard]] bool is_of_libc(const char* path) noexcept {
   const char* const slash = std::strrchr(path, '/');
   const char* const name = slash != nullptr ? slash + 1 : path;

@@ -8,7 +8,7 @@
 namespace freehold::os {
 namespace {
 
-// With the page before and the page after.
+// Adds the page before and the page after.
 std::size_t guarded_bytes(std::size_t bytes) noexcept { return base::align_up(bytes, page_bytes()) + 2 * page_bytes(); }
 
 void unmap_keeping_errno(void* mapping, std::size_t bytes) noexcept {

@@ -71,7 +71,7 @@ constexpr Zone kZones[] = {{std::uintptr_t{1} << 44, std::uintptr_t{1} << 46, 8}
                            {std::uintptr_t{1} << 37, std::uintptr_t{1} << 38, 2}};
 #endif
 
-// As random as the system's own placing of stacks and libraries.
+// Returns bits as random as the system's own placing of stacks and libraries.
 std::uintptr_t random_bits(unsigned attempt) noexcept {
   const auto stack = reinterpret_cast<std::uintptr_t>(&attempt),
              library = reinterpret_cast<std::uintptr_t>(Libc::clock_gettime.address());

@@ -23,7 +23,7 @@ class ReadableStack {
  public:
   static constexpr std::size_t kMostFrameBytes = 64 * 1024;
 
-  // From a stack pointer up.
+  // Covers the stack from a stack pointer up.
   explicit ReadableStack(std::uintptr_t stack) noexcept;
   // Returns whether a frame with this stack pointer can be one whose caller's is `to`, so that the words between can be
   // read. Pre: the stack pointer that this began with, or a `to` for which the answer was yes.

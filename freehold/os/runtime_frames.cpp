@@ -65,7 +65,7 @@ constexpr std::uintptr_t kUserEnd = std::uintptr_t{1} << 47;  // what is above i
 
 [[nodiscard]] bool can_be_code(std::uintptr_t address) noexcept { return address >= kPageBytes && address < kUserEnd; }
 
-// To the caller whose stack pointer is `to`.
+// Steps to the caller whose stack pointer is `to`.
 [[nodiscard]] bool step_to(std::uintptr_t to, FrameState& state, ReadableStack& stack) noexcept {
   if (!stack.has_frame(state.stack, to)) return false;
   const std::uintptr_t code = stack_word(to - kWordBytes);

@@ -40,7 +40,7 @@ class TextLine {
     length_ += take;
   }
   void add(std::uint64_t value) noexcept { add_number<10>(value); }
-  // With 0x before it.
+  // Adds the number with 0x before it.
   void add_hex(std::uint64_t value) noexcept {
     add("0x");
     add_number<16>(value);

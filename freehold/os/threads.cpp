@@ -13,7 +13,7 @@
 namespace freehold::os {
 namespace {
 
-// Without printf, which may allocate.
+// Does without printf, which may allocate.
 void write_path(char (&path)[64], pid_t thread) noexcept {
   static constexpr char kBefore[] = "/proc/self/task/", kBehind[] = "/status";
   char digits[16];

@@ -94,7 +94,7 @@ class BestPoolCore {
   // For a thread that has no array of the pool in the tables of the shared object that calls.
   [[nodiscard]] virtual void* acquire() noexcept = 0;
   virtual void release(void* slot) noexcept = 0;
-  // On the fast paths, if every slot is looked at (kChecked). False: it may not come back, which was reported.
+  // The fast paths call these if every slot is looked at (kChecked). False: it may not come back, which was reported.
   virtual void on_allocate(void* slot) noexcept = 0;
   [[nodiscard]] virtual bool on_free(void* slot) noexcept = 0;
 

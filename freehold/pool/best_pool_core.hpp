@@ -262,8 +262,8 @@ class [[gnu::visibility("hidden")]] BestPoolWork final : public BestPoolCore<typ
     if (void* const leaves = checked_->keep(slot); leaves != nullptr) words_.put(&leaves, 1, nullptr);
   }
 
-  // Without an array: more pools are alive than have a place, the thread is about to end, a checker watches, or memory for
-  // the array is out.
+  // Does without an array: more pools are alive than have a place, the thread is about to end, a checker watches, or memory
+  // for the array is out.
   [[nodiscard]] void* acquire_directly() noexcept {
     const Taken taken = take_some(nullptr);
     return taken.bits != 0 ? settle(nullptr, taken) : acquire_last(nullptr);

@@ -16,8 +16,8 @@ struct NamedPools {
   PoolRegistration* pools = nullptr;
   bool is_ready = false;
 
-  // With the first pool. pthread_atfork allocates: no lock is held. Nothing is allocated under the lock, so its place among
-  // other handlers of fork does not matter.
+  // Called with the first pool. pthread_atfork allocates: no lock is held. Nothing is allocated under the lock, so its place
+  // among other handlers of fork does not matter.
   void begin() noexcept;
   void add(PoolRegistration& place) noexcept {
     const sync::Guard guard(lock);

@@ -68,7 +68,7 @@ class SlotLayout {
   }
 
   [[nodiscard]] std::size_t slots() const noexcept { return slots_; }
-  // From one slot to the next of its span.
+  // Returns the distance from one slot to the next of its span.
   [[nodiscard]] std::size_t slot_bytes() const noexcept { return slot_bytes_; }
   // The part that the program has of it; differs in checked mode.
   [[nodiscard]] const SlotRoom& room() const noexcept { return room_; }

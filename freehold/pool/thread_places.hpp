@@ -55,7 +55,8 @@ class ThreadPlaces : public ThreadArrays<A> {
     Further*& first = bucket(pool);
     for (Further** link = &first; *link != nullptr; link = &(*link)->next) {
       if (!(*link)->is_of(pool)) continue;
-      // To the front: a pool that is used again is found at once, however many there are. The chain is this thread's own.
+      // Moves it to the front: a pool that is used again is found at once, however many there are. The chain is this
+      // thread's own.
       Further* const found = std::exchange(*link, (*link)->next);
       found->next = std::exchange(first, found);
       return found;

@@ -27,7 +27,7 @@ namespace {
 
 constexpr const char* kPlaces[] = {"freehold-worker", "../libexec/freehold/freehold-worker", "../bin/freehold-worker"};
 
-// Beside a file, or where it would lie if both were installed; empty if it is not there.
+// Finds the program beside a file, or where it would lie if both were installed; empty if it is not there.
 std::string find_beside(std::string file) {
   const std::size_t slash = file.rfind('/');
   if (slash == std::string::npos) return "";

@@ -105,7 +105,7 @@ class ByteSampler {
     random_ ^= random_ << 5;
     return random_;
   }
-  // At least 1: the point lies in the last of so many bytes.
+  // Returns at least 1: the point lies in the last of so many bytes.
   [[nodiscard]] std::uint64_t distance(std::uint64_t mean) noexcept {
     return 1 + static_cast<std::uint64_t>(negative_ln_of_fraction(next()) * static_cast<double>(mean));
   }

@@ -132,7 +132,7 @@ void write_head(TextFile& file) noexcept {
   file.line("sampled", figures.sampled);
   file.line("lost", figures.lost);
   file.add("program ");
-  // As the memory map has it: a line is a line.
+  // Writes a newline in the name as the memory map does: a line is a line.
   for (ssize_t i = 0; i < length; ++i) program[i] == '\n' ? file.add("\\012") : file.add(program + i, 1);
   file.add("\n");
 }

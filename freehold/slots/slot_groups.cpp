@@ -201,8 +201,8 @@ FREEHOLD_IN_LANES void group_slots_in_lanes(const SlotGeometry& g, void* const* 
     group_suspicious(g, slots, n, out);
 }
 
-// From the lowest bit, written from the end: clearing the lowest bit is the shortest chain from one slot to the next. Always
-// inlined: within a function for newer CPUs the population count is an instruction.
+// Lists the bits from the lowest, written from the end: clearing the lowest bit is the shortest chain from one slot to the
+// next. Always inlined: within a function for newer CPUs the population count is an instruction.
 [[gnu::always_inline]] inline std::size_t list_bits(std::uintptr_t first, std::uint32_t slot_bytes, std::uint64_t bits,
                                                     void** out) noexcept {
   const auto n = static_cast<std::size_t>(std::popcount(bits));

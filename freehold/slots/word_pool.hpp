@@ -238,7 +238,7 @@ class WordPool {
     const Word* const words = &storage_->word(word_index(span, 0));
     const unsigned last = shape_.words() - 1;
     const unsigned line = near & ~(kWordsPerLine - 1);
-    // From the line on, then from the bottom; the last word may have fewer slots.
+    // Looks from the line on, then from the bottom; the last word may have fewer slots.
     for (unsigned w = line; w < last; ++w)
       if (words[w].load(Orders::kLookFull) != ~std::uint64_t{0}) return false;
     if (words[last].load(Orders::kLookFull) != shape_.full(last)) return false;
@@ -382,8 +382,9 @@ class WordPool {
       }
       from = span + 1;
       if (const unsigned proper = stripe_of(span); proper != stripe && has_slots(span)) {
-        // Before it leaves this stripe: it is always in one. Others may move it, too, back to here or on, and rely on a bit
-        // that is about to be cleared: so a thread that has cleared one looks whether the other still stands.
+        // Enters the other stripe before it leaves this one: it is always in one. Others may move it, too, back to here or
+        // on, and rely on a bit that is about to be cleared: so a thread that has cleared one looks whether the other still
+        // stands.
         tree_.set(span, proper);
         tree_.retire(span, [&] { return has_slots(span) && !tree_.test(span, proper); }, stripe);
         if (max_foreign_spans != 0) continue;  // else take what is at hand

@@ -103,7 +103,7 @@ struct ThreadTable {
     return A::template per_thread<ThreadTable>();
   }
 
-  // At the end of a thread: its caches go back to their pools.
+  // Gives a thread's caches back to their pools at its end.
   [[gnu::visibility("hidden")]] static void thread_ends() noexcept {
     ThreadTable& table = mine();
     table.ended = true;

@@ -169,7 +169,7 @@ struct NativeAtomics {
     calls.add(call);
   }
   static unsigned cpu_id() noexcept { return os::cpu_number(); }
-  // Not std::atomic::wait: that needs libstdc++.so (it throws), and a malloc must not.
+  // std::atomic::wait would need libstdc++.so (it throws), and a malloc must not.
   static void wait(const std::atomic<std::uint32_t>& a, std::uint32_t old) noexcept {
     os::Futex::wait(lower_half(a), old, os::FutexScope::kProcess);
   }

@@ -119,7 +119,7 @@ class ForkGate {
 
   // Forks under way, in any thread. Relaxed: a glance, or ordered by DeferredList.
   [[nodiscard]] std::uint32_t forks() const noexcept { return forks_.load(std::memory_order_relaxed); }
-  // To wait on (wait_shared) until it changes.
+  // A thread waits on this word (wait_shared) until it changes.
   [[nodiscard]] const Mark& word() const noexcept { return forks_; }
 
  private:

@@ -37,7 +37,7 @@ struct AlarmOrders {
 template <sync::Atomics A = sync::NativeAtomics, class Sleep = FutexSleep, class Orders = AlarmOrders>
 class Alarm {
  public:
-  // Before the owner looks for work: every wake from now on ends the next sleep().
+  // Call this before the owner looks for work: every wake from now on ends the next sleep().
   [[nodiscard]] std::uint32_t look() const noexcept { return wakes_.load(Orders::kLook); }
 
   // Until the next expiry, or until somebody wakes. `looked`: of look(). Pre: nothing is due, as far as the owner knows.

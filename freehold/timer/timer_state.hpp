@@ -130,7 +130,7 @@ class SharedState {
   }
   // The owner, for which only the flags of others can change.
   [[nodiscard]] std::uint32_t generation() const noexcept { return generation_of(word_.load(std::memory_order_relaxed)); }
-  // As the owner sees it now; an arm() that is under way posts the timer later.
+  // Answers as the owner sees it now; an arm() that is under way posts the timer later.
   [[nodiscard]] bool is_armed() const noexcept {
     const std::uint64_t word = word_.load(Orders::kOwnerLook);
     return (word & (kArmed | kSetting)) == kArmed;

@@ -112,7 +112,7 @@ std::vector<LiveMemory::Mark> LiveMemory::marks(const std::string& maps) {
     return mapping.file == program ? 1 : 2;
   };
   std::vector<DataMapping> mappings = data_mappings(maps);
-  // Not files of data that are mapped: looking would read them.
+  // Leaves out mapped files of data: looking would read them.
   const std::set<std::string> files = files_of(code_mappings(maps));
   std::erase_if(mappings, [&files](const DataMapping& mapping) { return !files.contains(mapping.file); });
   std::ranges::sort(mappings, {}, [&rank](const DataMapping& mapping) { return std::pair(rank(mapping), mapping.begin); });

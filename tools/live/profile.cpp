@@ -109,7 +109,7 @@ class ProfileReader {
       if (!wait()) return false;
     }
   }
-  // With the sums that it belongs to.
+  // Reads the log with the sums that it belongs to.
   bool read_log() {
     for (;;) {
       LiveSums now{};

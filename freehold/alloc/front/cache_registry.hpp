@@ -99,7 +99,7 @@ class CacheRegistry {
   }
   // No two threads had caches at the same time. Under the lock.
   [[nodiscard]] bool had_one_thread_locked() const noexcept { return peak_threads_ == 1; }
-  // So many threads will allocate, although they do not get caches: those who share the caches of CPUs.
+  // Tells how many threads will allocate, although they do not get caches: those that share the caches of CPUs.
   void expect_threads(std::size_t n) noexcept {
     const sync::Guard guard(lock_);
     spans_.expect_threads(n);

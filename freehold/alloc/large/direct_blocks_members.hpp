@@ -100,8 +100,8 @@ typename DirectBlocks<A, Config, Pages>::Kept* DirectBlocks<A, Config, Pages>::b
   return best;
 }
 
-// Out of what is kept: a mapping of `bytes` and at most twice as long; else the longest of all, if it has `least` bytes. If
-// that is 0, rather the front of a longer one.
+// Takes from the kept mappings one of `bytes` and at most twice as long; else the longest of all, if it has `least` bytes.
+// If that is 0, it rather takes the front of a longer one.
 template <sync::Atomics A, class Config, os::PageSource Pages>
 typename DirectBlocks<A, Config, Pages>::Memory DirectBlocks<A, Config, Pages>::take_kept(std::size_t bytes,
                                                                                           std::size_t least) noexcept {
@@ -115,7 +115,7 @@ typename DirectBlocks<A, Config, Pages>::Memory DirectBlocks<A, Config, Pages>::
   return least != 0 ? Memory{} : take_front(*best, bytes);
 }
 
-// At most so much, of the shortest kept mapping that has all of it, or the longest.
+// Takes at most so much from the shortest kept mapping that has all of it, or the longest.
 template <sync::Atomics A, class Config, os::PageSource Pages>
 typename DirectBlocks<A, Config, Pages>::Memory DirectBlocks<A, Config, Pages>::take_piece(std::size_t most,
                                                                                            unsigned most_joints) noexcept {

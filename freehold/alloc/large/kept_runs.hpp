@@ -81,7 +81,7 @@ class KeptRuns {
     }
     return arena_.runs().resize_run(first, pages, Clock::now());
   }
-  // So that the purger looks: it finds either the note, or the use that came before it cleared the note.
+  // Has the purger look: it finds either the note, or the use that came before it cleared the note.
   void note_runs_used(Cache& cache) noexcept {
     if (cache.runs_use.load(std::memory_order_relaxed) == RunsUse::kActive) return;  // relaxed: only we set it
     cache.runs_use.store(RunsUse::kActive, Config::RunOrders::kNoteUse);

@@ -106,7 +106,8 @@ namespace {
   return block;
 }
 
-// Before the older half of a full bin goes back: a mark ends where its slot would leave the thread. Returns how many ended.
+// Call this before the older half of a full bin goes back: a mark ends where its slot would leave the thread. Returns how
+// many ended.
 [[nodiscard]] std::size_t end_oldest_marks(NativeCache& cache, SizeClass c) noexcept {
   auto& bin = cache.bins[c];
   const std::size_t n = cache.entries(c);
@@ -300,7 +301,7 @@ void stop_profile() noexcept { profile::stop(); }
 bool write_profile(const char* pattern) noexcept {
   Path path, unfinished;
   path.add_pattern(pattern);
-  // Not through a link that somebody else has laid. A file gets its name when it is whole: what had the name stays till
+  // A link that another user has laid is not followed. A file gets its name when it is whole: the former file stays till
   // then.
   struct stat former;
   const bool is_file = os::kernel::stat(path.text(), &former, AT_SYMLINK_NOFOLLOW) != 0 || S_ISREG(former.st_mode);

@@ -103,7 +103,8 @@ void thread_ends(void* cache_pointer) noexcept {
     return end_purger_if_alone();
   }
   if (cache != t_cache) return;  // it was given back before
-  // Not the last round: a sanitizer's runtime ends the thread in it, and instrumented code cannot run after that.
+  // It does not wait for the last round: a sanitizer's runtime ends the thread in it, and instrumented code cannot run after
+  // that.
   if (++cache->exit_rounds < PTHREAD_DESTRUCTOR_ITERATIONS - 1) {
     os::Libc::pthread_setspecific(g_key, cache);
     return;

@@ -143,7 +143,7 @@ class Budget {
   [[nodiscard]] std::int64_t ceiling() const noexcept { return get(ceiling_); }
   // Returns whether a look is due before memory grows by `bytes`, at most. Never without a ceiling.
   [[nodiscard]] bool is_look_due(std::int64_t bytes) const noexcept { return bytes >= get(until_look_); }
-  // By how much the rule is broken; at most 0: it holds.
+  // Returns by how much the rule is broken; at most 0: it holds.
   [[nodiscard]] std::int64_t excess() noexcept {
     const std::int64_t scattered = free_in_spans();
     if (scattered < get(stuck_)) stuck_.store(scattered > 0 ? scattered : 0, std::memory_order_relaxed);
@@ -201,7 +201,7 @@ class Budget {
     add(all, change);
     return change;
   }
-  // Also of memory that comes and goes: more looks than are needed.
+  // Counts memory that comes and goes, too: more looks than are needed.
   void count_growth(std::int64_t bytes) noexcept {
     if constexpr (kKnowsCeiling)
       if (bytes > 0 && get(until_look_) != kNone) [[unlikely]]

@@ -34,7 +34,7 @@ class LookTurn {
     return !is_taken(number) &&
            number_.compare_exchange_strong(number, number + 1, Orders::kBegin, std::memory_order_relaxed);
   }
-  // By the thread that has it, also after reset(). Relaxed load: no other thread writes it.
+  // The thread that has the turn calls this, also after reset(). Relaxed load: no other thread writes it.
   void end() noexcept { number_.store((number_.load(std::memory_order_relaxed) | 1) + 1, Orders::kEnd); }
 
   // Returns when no thread has the turn, or soon: `soon(holds)` waits until holds(), or returns false when that takes too

@@ -31,7 +31,7 @@ class alignas(base::kCacheLine) DueNote {
     // its note was cleared.
     if (!something_.load(std::memory_order_seq_cst)) something_.store(true, std::memory_order_seq_cst);
   }
-  // Before a look: a note that comes while we look stays. seq_cst: store buffering with note().
+  // Call this before a look: a note that comes while we look stays. seq_cst: store buffering with note().
   void clear() noexcept { something_.store(false, std::memory_order_seq_cst); }
 
   // Milliseconds. Relaxed: a lost race makes a look early or late.

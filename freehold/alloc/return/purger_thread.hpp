@@ -40,7 +40,7 @@ class PurgerThread {
   [[nodiscard]] bool has_to_wait() const noexcept {
     return os::coarse_milliseconds() < not_before_.load(std::memory_order_relaxed);
   }
-  // Not for a while.
+  // Keeps it from starting for a while.
   void put_off() noexcept { not_before_.store(os::coarse_milliseconds() + kRetryMs, std::memory_order_relaxed); }
   // Starts it unless it exists, or ended or was refused a moment ago. Must not be called from free or with a lock of ours
   // held, but within other_calls(). `round_ms`: between two rounds. False: the system refuses a thread.
@@ -56,7 +56,7 @@ class PurgerThread {
   }
   // The same as end(); if it was this thread, until the system does not know it any more.
   void end_before_signal(pid_t thread) noexcept;
-  // Also of the thread itself, until it makes the calls of malloc and free alone.
+  // The thread itself counts, too, until it makes the calls of malloc and free alone.
   [[nodiscard]] OtherCalls<sync::NativeAtomics>& other_calls() noexcept { return other_calls_; }
   // In a fork's child, which has no such thread.
   void forget() noexcept {

@@ -151,8 +151,8 @@ class Arena {
   [[nodiscard]] bool check_invariants() noexcept {
     return check_invariants([](SpanIndex) { return false; });
   }
-  // Not reported by threads yet: bytes of slots that they took, spans that became free and dirty, runs in use; and spans
-  // that they keep.
+  // Threads have not reported these yet: bytes of slots that they took, spans that became free and dirty, runs in use; and
+  // spans that they keep.
   struct Unreported {
     std::int64_t slot_bytes = 0, dirty_spans = 0, run_spans = 0, kept_dirty_spans = 0;
   };

@@ -199,7 +199,7 @@ class ArenaGrowth {
     // Relaxed: a hint.
     if (!is_first && by.works_as(chunks_.chunk(extent.first).user.load(std::memory_order_relaxed)) && open_more(kind, n))
       return true;
-    // Not with threads on several CPUs: one whose chunk is small would take spans of another's. Relaxed: a hint.
+    // Threads on several CPUs get whole chunks: one whose chunk is small would take spans of another's. Relaxed: a hint.
     const bool in_steps = kFirstSpans < Units::kChunkSpans && is_first && !spans_.cpus_work_apart();
     const unsigned spans = in_steps ? std::max(kFirstSpans, std::bit_ceil(n)) : Units::kChunkSpans;
     std::uint32_t c;
@@ -218,7 +218,7 @@ class ArenaGrowth {
     }
     ++extent.next;
     ++extent.chunks;
-    // Before the chunk's spans can be had: relaxed, published with them.
+    // Grows before the chunk's spans can be had: relaxed, published with them.
     if (end > range_.count()) {
       range_.grow_to(end);
       if constexpr (requires { Config::note_span_count(end); }) Config::note_span_count(end);

@@ -108,7 +108,7 @@ class ArenaSpace {
   }
 
   [[nodiscard]] bool map_tables(std::size_t spans) noexcept {
-    // From the last to the first: the page that two share is the later one's.
+    // Goes from the last to the first: the page that two share is the later one's.
     for (unsigned t = count_; t-- > 0;) {
       Table& table = tables_[t];
       const std::size_t used = std::min(table.entries, ((spans + (std::size_t{1} << table.shift) - 1) >> table.shift) + 1);

@@ -101,8 +101,8 @@ class SpanSource {
     }
     return t.first;
   }
-  // Before clean memory, spans of classes that have become wholly free; for a span of a class (`reuse`) one of another
-  // class.
+  // Takes, before clean memory, spans of classes that have become wholly free; for a span of a class (`reuse`) one of
+  // another class.
   [[nodiscard]] TakenSpans take_or_reuse(ChunkKind kind, unsigned n, unsigned alignment, Searcher by, bool reuse,
                                          std::uint64_t now) noexcept {
     const bool anywhere = growth_.chunks_are_dear();

@@ -404,7 +404,7 @@ class ChunkPool {
     return t;
   }
 
-  // From where the CPU works on, and round: CPUs that search look at different chunks first.
+  // Searches from where the CPU works on, and round: CPUs that search look at different chunks first.
   [[nodiscard]] TakenSpans take_dirty_in(unsigned stripe, const Search& s, std::uint32_t from, unsigned most) noexcept {
     Tree& tree = trees_[kDirtyTree];
     std::uint32_t c = tree.find(from, stripe);

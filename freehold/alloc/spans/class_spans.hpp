@@ -90,7 +90,7 @@ class ArenaSlots {
     static constexpr std::size_t kLine = base::kCacheLine / sizeof(std::uint64_t);
     static constexpr std::size_t kStripe = base::align_up(Classes::kCount - 1, kLine);
     static constexpr unsigned kSets = ThreadIds<A>::kMostNodes;
-    // From one set of empties to the next.
+    // The distance from one set of empties to the next.
     [[nodiscard]] static constexpr std::size_t set_words(unsigned stripes) noexcept {
       return std::clamp<std::size_t>(stripes / 4, kLine / kSets, kLine);
     }
@@ -327,8 +327,8 @@ class ArenaSlots {
   // --- for looks at spans --------------------------------------------------------------------------------------------
 
   [[nodiscard]] Tree& drained() noexcept { return drained_; }
-  // Before a look at the span's pages. A free that finds the word set relies on this look or a later one, so the word is
-  // cleared after the bit and before the look.
+  // Call this before a look at the span's pages. A free that finds the word set relies on this look or a later one, so the
+  // word is cleared after the bit and before the look.
   void retire_drained(SpanIndex i) noexcept {
     drained_.retire(i, [] { return false; });
     span_hints_[i].is_drained.store(0, std::memory_order_seq_cst);

@@ -151,9 +151,9 @@ struct GearmanSupervisor::Slots {
     return code == GEARMAN_SUCCESS || code == GEARMAN_TIMEOUT;
   }
 
-  // By gearman_worker_work() alone: gearman_worker_grab_job() of 1.1.20 is not made to be called from outside of it. It does
-  // not block, so that a server that says nothing can be told from one that has no job.
-  // No timeout is registered: the server would run an overdue task again on the same worker.
+  // Takes jobs by gearman_worker_work() alone: gearman_worker_grab_job() of 1.1.20 is not made to be called from outside of
+  // it. It does not block, so that a server that says nothing can be told from one that has no job. No timeout is
+  // registered: the server would run an overdue task again on the same worker.
   gearman_worker_st* open(std::size_t first) {
     gearman_worker_st* const worker = gearman_worker_create(nullptr);
     gearman_worker_remove_servers(worker);  // those of $GEARMAN_SERVERS

@@ -123,7 +123,7 @@ void Supervisor::take_over() noexcept {
   supervision_.recover_worker(TaskWord::kSupervisor, {FailureKind::kNoWorker, 0}, 1);
 }
 
-// Not while tasks come and go, or each of them would have to notify the supervisor.
+// It stays awake while tasks come and go, or each of them would have to notify it.
 bool Supervisor::may_sleep(std::uint64_t time) noexcept {
   std::uint64_t ended = 0;
   for (unsigned slot = 0; slot < table_.shape().workers; ++slot) ended += table_.workers().ended(slot);

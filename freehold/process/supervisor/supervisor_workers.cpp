@@ -259,7 +259,7 @@ void Supervisor::reap(unsigned slot) noexcept {
   ended.held = table_.entries().running(slot).has_value();
   // A component that calls exit() is not a worker that retires.
   if (ended.held && retired(ended.exit_reason)) ended.exit_reason = ExitReason::kExit;
-  // Before the client of its task can see that the task is over.
+  // Counts before the client of its task can see that the task is over.
   if (ended.was_up) ended_[static_cast<std::size_t>(ended.exit_reason)].fetch_add(1, std::memory_order_relaxed);
   recover(slot, ended.pid, ended.exit_reason, reason);
   table_.workers().leave(slot);

@@ -41,7 +41,7 @@ class TaskEntries {
   [[nodiscard]] TaskWord word(std::uint32_t i) const noexcept {
     return TaskWord(entries_[i].state.load(std::memory_order_relaxed));
   }
-  // With all that its owner wrote before.
+  // Reads the word with all that its owner wrote before.
   [[nodiscard]] TaskWord read(std::uint32_t i) const noexcept { return TaskWord(entries_[i].state.load(Orders::kAcquire)); }
 
   // ---- the client
@@ -144,8 +144,8 @@ class TaskEntries {
       if (change(i, seen, TaskWord(seen).with(TaskState::kReady), Orders::kRelease)) return true;
     return false;
   }
-  // From running on a dead worker to ready; to failed if this was attempt number `attempts`; to free if it was abandoned.
-  // Returns the new word.
+  // Changes a task from running on a dead worker to ready; to failed if this was attempt number `attempts`; to free if it
+  // was abandoned. Returns the new word.
   TaskWord hand_on(std::uint32_t i, TaskWord word, Failure reason, unsigned attempts) noexcept {
     for (;; word = read(i)) {
       TaskWord next = word.next_attempt();

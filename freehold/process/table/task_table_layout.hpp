@@ -31,7 +31,7 @@ struct TableShape {
   friend constexpr bool operator==(const TableShape&, const TableShape&) noexcept = default;
 };
 
-// As an object the places of a table of this shape, as offsets from its beginning.
+// Describes the places of a table of this shape, as offsets from its beginning.
 template <class A>
 struct TaskTableLayout {
   template <class T>
