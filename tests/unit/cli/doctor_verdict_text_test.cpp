@@ -50,6 +50,16 @@ TEST(VerdictText, OfEveryCause_SayFirstWhetherItIsTheAllocator) {
   }
 }
 
+TEST(VerdictText, BoundToOneCpu_SaysThatAndWhatToDo) {
+  Diagnosis d = diagnosis_with(Cause::kCpuQuota);
+  d.experiment.affinity_cpus = 4;
+  EXPECT_FALSE(has(verdict_text_of(d).headline, "bound"));
+  d.experiment.own_cpus = 1;
+  EXPECT_EQ(verdict_text_of(d).headline,
+            "Not the allocator: the program's threads are bound to 1 of 4 CPUs, by the program or a library that it loads.");
+  EXPECT_TRUE(has(verdict_text_of(d).advice, "sched_setaffinity()")) << verdict_text_of(d).advice;
+}
+
 // A Python whose threads keep 3.6 of 4 CPUs busy, in NumPy for example, does not wait for the interpreter.
 TEST(VerdictText, InterpreterLock_IsNamedOnlyWhereItIsSeen) {
   const std::string named = "interpreter's lock (the GIL)";

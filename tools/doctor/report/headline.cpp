@@ -88,7 +88,7 @@ std::string quota(const Experiment& experiment) {
     return fmt::format(
         "Not the allocator: the program is limited by its CPU quota: its control group allows it {:.3g} CPU{}.",
         experiment.quota_cpus, experiment.quota_cpus == 1 ? "" : "s");
-  if (experiment.own_cpus > 0 && experiment.own_cpus < experiment.affinity_cpus)
+  if (experiment.is_bound())
     return fmt::format(
         "Not the allocator: the program's threads are bound to {} of {} CPUs, by the program or a library that it loads.",
         experiment.own_cpus, experiment.affinity_cpus);

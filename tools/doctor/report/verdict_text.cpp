@@ -105,7 +105,9 @@ std::string_view way_out_of(const Diagnosis& diagnosis) {
     case Cause::kOwnSharing: return "find the lines that threads write in turns, and give each thread its own";
     case Cause::kOwnPageFaults: return "keep memory that will be needed again instead of unmapping it";
     case Cause::kMemoryBandwidth: return "touch less memory: smaller elements, pieces that fit the caches";
-    case Cause::kCpuQuota: return "raise the quota, or start as many threads as it has CPUs";
+    case Cause::kCpuQuota:
+      return diagnosis.experiment.is_bound() ? "let its threads use all CPUs: find who calls sched_setaffinity()"
+                                             : "raise the quota, or start as many threads as it has CPUs";
     case Cause::kSerial: return "find what runs alone, and divide it or let it overlap";
     case Cause::kUndecided: return "run the doctor again on a quiet machine, with more repetitions (--repeat)";
     default: return "";
