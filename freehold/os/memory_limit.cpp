@@ -22,18 +22,24 @@ void MemoryLimit::File::open(const char* folder, const char* name) noexcept {
   identity = FileIdentity::of(fd);
 }
 
-// No limit: version 1 says so by a number beyond every machine's memory. RLIM_INFINITY is greater, and "max" is no number.
-static constexpr std::uint64_t kNone = std::uint64_t{1} << 60;
+// Notes a limit. Returns whether it is the smallest so far.
+bool MemoryLimit::is_smallest(std::uint64_t bytes) noexcept {
+  if (bytes >= kNone) return false;
+  bytes = std::max<std::uint64_t>(bytes, 1);
+  const std::uint64_t former = this->bytes() == 0 ? kNone : this->bytes();
+  next_bytes_ = std::min(next_bytes_, std::max(former, bytes));
+  if (bytes >= former) return false;
+  bytes_.store(bytes, std::memory_order_relaxed);
+  return true;
+}
 
 void MemoryLimit::look_at(Path& folder, bool is_second_version) noexcept {
   static constexpr const char* kFiles[][2] = {{"/memory.limit_in_bytes", nullptr}, {"/memory.max", "/memory.high"}};
   for (const char* const file : kFiles[is_second_version ? 1 : 0]) {
     std::uint64_t bytes = 0;
-    if (file == nullptr || !number_in_file(folder, file, bytes) || bytes >= kNone || (bytes_ != 0 && bytes >= bytes_))
-      continue;
-    bytes_ = std::max<std::uint64_t>(bytes, 1);
+    if (file == nullptr || !number_in_file(folder, file, bytes) || !is_smallest(bytes)) continue;
     source_ = folder;
-    is_group_ = true;
+    file_ = file;
     is_second_version_ = is_second_version;
   }
 }
@@ -45,10 +51,9 @@ void MemoryLimit::look_at_process() noexcept {
   };
   for (const Limit& limit : {Limit{RLIMIT_AS, "RLIMIT_AS"}, Limit{RLIMIT_DATA, "RLIMIT_DATA"}}) {
     rlimit r{};
-    if (kernel::getrlimit(limit.resource, &r) != 0 || r.rlim_cur >= kNone || (bytes_ != 0 && r.rlim_cur >= bytes_)) continue;
-    bytes_ = std::max<std::uint64_t>(r.rlim_cur, 1);
+    if (kernel::getrlimit(limit.resource, &r) != 0 || !is_smallest(r.rlim_cur)) continue;
     source_ = Path(limit.name);
-    is_group_ = false;
+    file_ = nullptr;
   }
 }
 
@@ -59,14 +64,25 @@ void MemoryLimit::find(const char* folder, const char* cgroup_root, const char* 
     Path given(folder);
     for (const bool is_second_version : {true, false}) look_at(given, is_second_version);
     const auto has = [folder](const char* file) { return kernel::is_accessible(Path(folder).add(file).text(), R_OK); };
-    if (!is_group_ && !has("/memory.max") && !has("/memory.limit_in_bytes"))
+    if (file_ == nullptr && !has("/memory.max") && !has("/memory.limit_in_bytes"))
       complain_of_option("FREEHOLD_CGROUP", "a folder with memory.max or memory.limit_in_bytes, or off");
   }
   look_at_process();
-  if (!is_group_) return;
+  if (file_ == nullptr) return;
+  limit_.open(source_.text(), file_);
   current_.open(source_.text(), is_second_version_ ? "/memory.current" : "/memory.usage_in_bytes");
   details_.open(source_.text(), "/memory.stat");
   pressure_.open(source_.text(), "/memory.pressure");
+}
+
+void MemoryLimit::read_again() noexcept {
+  if (!limit_.is_there()) return;
+  NumberLines lines(limit_.fd);
+  const char* line = lines.next();
+  std::uint64_t bytes = 0;
+  if (line == nullptr) return;
+  if (!read_number(line, bytes)) bytes = kNone;
+  bytes_.store(std::clamp<std::uint64_t>(bytes, 1, next_bytes_), std::memory_order_relaxed);
 }
 
 std::optional<MemoryLimit::Use> MemoryLimit::use() const noexcept {
@@ -78,7 +94,7 @@ std::optional<MemoryLimit::Use> MemoryLimit::use() const noexcept {
     if (line == nullptr || !read_number(line, use.bytes)) return std::nullopt;
   }
   constexpr std::uint64_t kNear = 2;  // below a half nothing else is asked
-  if (use.bytes < bytes_ / kNear) return use;
+  if (use.bytes < bytes() / kNear) return use;
   if (details_.is_there()) {
     static constexpr const char* kKeys[][2] = {{"total_inactive_file ", "total_active_file "},
                                                {"inactive_file ", "active_file "}};

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 // How much memory the kernel lets this process have before it ends one: memory.max and memory.high of its control group and
-// of every ancestor (version 1: memory.limit_in_bytes), RLIMIT_AS and RLIMIT_DATA. Read once, by find(); what is in use of
-// it is read later by descriptors that find() left open, if the program did not close them.
+// of every ancestor (version 1: memory.limit_in_bytes), RLIMIT_AS and RLIMIT_DATA. All are read once, by find(); what is in
+// use, and the file of the smallest limit, are read later by descriptors that find() left open, if the program did not close
+// them: a limit may be changed while the process runs.
 //
-// Threads: find() before others; then any. No allocation. Cost of use(): up to a dozen system calls, only where a group has
-// a limit; so not after a filter of system calls.
+// Threads: find() before others; then any, read_again() one at a time. No allocation. Cost of use(): up to a dozen system
+// calls, only where a group has a limit; so not after a filter of system calls.
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <optional>
 
@@ -23,9 +25,11 @@ class MemoryLimit {
             const char* self_cgroup = "/proc/self/cgroup") noexcept;
 
   // The smallest limit; 0: none.
-  [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }  // publishes nothing
   // What sets it: a group's folder, or "RLIMIT_AS".
   [[nodiscard]] const char* source() const noexcept { return source_.text(); }
+  // Follows a change in the file that sets the limit, up to the next smallest limit of find(). One thread at a time.
+  void read_again() noexcept;
 
   struct Use {
     std::uint64_t bytes = 0;   // use of all processes in the group, without pages of files, which the kernel drops first
@@ -45,11 +49,17 @@ class MemoryLimit {
 
   void look_at(Path& folder, bool is_second_version) noexcept;
   void look_at_process() noexcept;
+  [[nodiscard]] bool is_smallest(std::uint64_t bytes) noexcept;
 
-  std::uint64_t bytes_ = 0;
+  // No limit: version 1 says so by a number beyond every machine's memory. RLIM_INFINITY is greater, and "max" is no number.
+  static constexpr std::uint64_t kNone = std::uint64_t{1} << 60;
+
+  std::atomic<std::uint64_t> bytes_{0};
+  std::uint64_t next_bytes_ = kNone;  // the smallest of the other limits
   Path source_;
-  bool is_group_ = false, is_second_version_ = false;
-  File current_, details_, pressure_;
+  const char* file_ = nullptr;  // of a group, that sets the limit; null: none does
+  bool is_second_version_ = false;
+  File limit_, current_, details_, pressure_;
 };
 
 }  // namespace freehold::os

@@ -106,7 +106,8 @@ class MemoryCgroup {
           is_second ? "/sys/fs/cgroup" + line.substr(3) : "/sys/fs/cgroup/memory" + line.substr(first + 8);
       folder_ = parent + "/freehold-limits-" + std::to_string(::getpid());
       if (::mkdir(folder_.c_str(), 0755) != 0) continue;
-      std::ofstream limit(folder_ + (is_second ? "/memory.max" : "/memory.limit_in_bytes"));
+      file_ = folder_ + (is_second ? "/memory.max" : "/memory.limit_in_bytes");
+      std::ofstream limit(file_);
       if (limit << bytes << std::flush; limit.good()) return;
       ::rmdir(folder_.c_str());
     }
@@ -118,6 +119,7 @@ class MemoryCgroup {
   MemoryCgroup(const MemoryCgroup&) = delete;
   MemoryCgroup& operator=(const MemoryCgroup&) = delete;
   [[nodiscard]] bool exists() const { return !folder_.empty(); }
+  [[nodiscard]] const std::string& file() const { return file_; }
   [[nodiscard]] Command enter(const std::vector<std::string>& arguments) const {
     Command command = scenario(arguments);
     command.argv.insert(command.argv.begin(),
@@ -126,7 +128,7 @@ class MemoryCgroup {
   }
 
  private:
-  std::string folder_;
+  std::string folder_, file_;
 };
 
 TEST(MemoryCgroups, LiveDataOf83Percent_IsNotKilled) {
@@ -141,6 +143,15 @@ TEST(MemoryCgroups, EightThreadsWithLiveDataOf83Percent_AreNotKilled) {
   const MemoryCgroup group(200 * kMiB);
   if (!group.exists()) GTEST_SKIP() << "no memory cgroup can be made here";
   for (int i = 0; i < kRuns; ++i) expect_passes(group.enter({"limits_live_data", "166", "8"}));
+}
+// As Kubernetes does it to a pod.
+TEST(MemoryCgroups, CutBy40PercentToLiveDataOf83_IsNotKilled) {
+  constexpr int kRuns = 5;
+  for (int i = 0; i < kRuns; ++i) {
+    const MemoryCgroup group(200 * kMiB);
+    if (!group.exists()) GTEST_SKIP() << "no memory cgroup can be made here";
+    expect_passes(group.enter({"limits_live_data_and_cut", "100", group.file(), std::to_string(120 * kMiB)}));
+  }
 }
 TEST(MemoryCgroups, SizesThatChange_LiveAt70MiB) {  // glibc does, too
   const MemoryCgroup group(70 * kMiB);

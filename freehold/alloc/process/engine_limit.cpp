@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The limit beyond which the kernel ends the process: what is in use of it is looked at when memory has grown by a step.
+// The limit beyond which the kernel ends the process: it and what is in use of it are looked at when memory has grown by a
+// step.
 // Near it, what may be kept free shrinks (budget.hpp); close to it, everything free goes back before more is taken, a line
 // on standard error says so, and the program may shed load.
 #include <algorithm>
@@ -44,6 +45,7 @@ struct Look {
 [[nodiscard]] Look look() noexcept {
   static constinit std::atomic<std::int64_t> outside{0};
   auto& budget = g_core.arena().budget();
+  if (!os::is_confined()) g_limit.read_again();
   Look l{0, static_cast<std::int64_t>(g_limit.bytes()), false};
   if (!os::is_confined())
     if (const auto use = g_limit.use(); use.has_value()) {

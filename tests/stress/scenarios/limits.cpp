@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <fstream>
 #include <new>
 
 #include "tests/stress/scenarios/scenario.hpp"
@@ -290,6 +291,13 @@ SCENARIO(limits_live_data) {
   for (unsigned t = 1; t < threads; ++t) others.emplace_back(replace_live_data, most / threads, t);
   replace_live_data(most / threads, threads);
   for (std::thread& thread : others) thread.join();
+}
+
+// limits_live_data_and_cut MIB FILE BYTES: the same once the limit that stands in the file was changed.
+SCENARIO(limits_live_data_and_cut) {
+  std::ofstream limit(arguments.at(1));
+  require(static_cast<bool>(limit << arguments.at(2) << std::flush), "no other limit");
+  replace_live_data(count_of(arguments, 100) * kMiB, 1);
 }
 
 // limits_sizes_that_change: fills 40 MiB with blocks of one size, of which one in 200 stays; 64 sizes. How much was

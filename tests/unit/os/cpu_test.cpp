@@ -163,6 +163,18 @@ TEST_F(CgroupMemory, Use_ReadAnewWithoutPagesOfFiles) {
   EXPECT_TRUE(limit_.use()->is_stalling);
 }
 
+TEST_F(CgroupMemory, ChangedWhileRunning_ReadAgainUpToTheNextLimit) {
+  write("a/memory.max", "8000\n");
+  write("a/b/memory.max", "4000\n");
+  write("a/b/memory.high", "max\n");
+  find("0::/a/b\n");
+  for (const auto& [text, bytes] : {std::pair{"2500", 2500U}, {"6000", 6000U}, {"max", 8000U}, {"0", 1U}, {"4000", 4000U}}) {
+    write("a/b/memory.max", std::string(text) + "\n");
+    limit_.read_again();
+    EXPECT_EQ(limit_.bytes(), bytes) << text;
+  }
+}
+
 TEST_F(CgroupMemory, DescriptorsClosedAndTaken_NothingIsReadFromThem) {
   write("a/memory.max", "1000\n");
   write("a/memory.current", "400\n");
