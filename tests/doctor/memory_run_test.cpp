@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // `freehold doctor --memory` as a user types it: the commands of docs/memory.md, its files, and what it refuses. Whether it
-// is right is memory_faults/run.py's business.
+// is right is the corpus's business.
 #include <gtest/gtest.h>
 
 #include <unistd.h>
@@ -43,7 +43,8 @@ TEST(DoctorMemory, CommandsOfThePage_SayWhatTheProgramHolds) {
       if (word == "--quick") continue;
       if (word == "--" && command.find("--repeat") == std::string::npos)
         words.insert(words.end(), {"--repeat", "2", "--allocators", "arenas"});
-      words.push_back(word == "./prog" ? FREEHOLD_CAPACITY : word.starts_with("memory.") ? folder / word : word);
+      words.push_back(word == "./prog" ? FREEHOLD_MEMORY_REASONS : word.starts_with("memory.") ? folder / word : word);
+      if (word == "./prog") words.emplace_back("capacity");
     }
     const Ended ended = freehold(words);
     EXPECT_TRUE(ended.exited_with(0)) << command << '\n' << ended.err;
@@ -61,7 +62,7 @@ TEST(DoctorMemory, CommandsOfThePage_SayWhatTheProgramHolds) {
   EXPECT_NEAR(sum, report.at("verdict").at("mean_bytes").get<double>(), 1);
   EXPECT_EQ(report.at("trials").at(0).at("trials").size(), 2u);
   ASSERT_FALSE(report.at("recording").at("sites").empty());
-  EXPECT_NE(report["recording"]["sites"][0].at("site").get<std::string>().find("capacity.cpp"), std::string::npos);
+  EXPECT_NE(report["recording"]["sites"][0].at("site").get<std::string>().find("memory_reasons.cpp"), std::string::npos);
 }
 
 TEST(DoctorMemory, OptionsOfTheOtherQuestion_AreRefusedInOneLine) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The arithmetic of `freehold doctor --memory`, on made-up inputs: whose the resident pages are, and what is live at which
-// moment. Which cause follows is memory_verdict_test.cpp's, that it is right about programs that run memory_faults/run.py's.
+// moment. Which cause follows is memory_verdict_test.cpp's, that it is right about programs is the corpus's.
 #include <gtest/gtest.h>
 
 #include <algorithm>
