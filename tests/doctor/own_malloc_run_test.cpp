@@ -66,12 +66,6 @@ TEST(DoctorOwnMalloc, SwitchByName_IsTried) {
   EXPECT_EQ(report.at("experiment").at("variants").at(1).at("name"), "PYTHONMALLOC=malloc");
 }
 
-TEST(DoctorOwnMalloc, PlainProgram_NothingIsSaid) {
-  const json report = report_of({fs::path(command_path()).parent_path() / "freehold-doctor-example", "20000"});
-  EXPECT_TRUE(report.at("own_allocators").empty());
-  EXPECT_FALSE(has_note(report, "brings"));
-}
-
 TEST(DoctorOwnMalloc, Java_HeapIsNotReached) {
   if (!fs::exists("/usr/bin/java")) GTEST_SKIP() << "no Java";
   const json report = report_of({"/usr/bin/java", "-Xshare:auto", "-version"});

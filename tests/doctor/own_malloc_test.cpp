@@ -10,11 +10,9 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <random>
 #include <set>
 
 #include "tests/support/folder.hpp"
-#include "tools/doctor/facts/elf_symbols.hpp"
 #include "tools/doctor/run/call_counter.hpp"
 #include "tools/live/memory_map.hpp"
 #include "tools/live/process.hpp"
@@ -93,31 +91,6 @@ TEST(OwnMalloc, FreeThreadedPython_HasNoSwitch) {
 TEST(OwnMalloc, LibC_HasTheFunctionsOfMalloc) {
   const std::set<std::string> files = live::files_of(live::code_mappings(live::maps_of(::getpid())));
   EXPECT_GE(malloc_functions(files).size(), 5u);  // some have one address
-}
-
-// Other people's files may be damaged in any way.
-TEST(ElfFile, DamagedAnywhere_FewerSymbolsAndNoCrash) {
-  const test::Folder folder;
-  const std::string whole = test::content_of(fs::read_symlink("/proc/self/exe"));
-  std::mt19937 random(5);
-  const auto look = [&](const std::string& content) {
-    const auto elf = ElfFile::open(folder.file("damaged", content));
-    if (!elf) return;
-    std::size_t bytes = 0;
-    elf->each_symbol([&](const ElfSymbol& symbol) { bytes += symbol.name.size(); });
-    EXPECT_LT(bytes, std::size_t{1} << 32);
-    static_cast<void>(elf->section(".rodata"));
-    static_cast<void>(elf->is_program());
-  };
-  for (int i = 0; i < 30; ++i) look(whole.substr(0, random() % whole.size()));
-  for (int i = 0; i < 60; ++i) {
-    std::string damaged =
-        whole.substr(0, std::min<std::size_t>(whole.size(), 1 << 20)) + std::string(i % 2 ? 0 : 4096, '\xff');
-    for (int k = 0; k < 40; ++k)
-      damaged[(i % 3 == 0 ? random() % 64 : random() % damaged.size())] = static_cast<char>(random());
-    damaged[0] = 0x7f, damaged[1] = 'E', damaged[2] = 'L', damaged[3] = 'F', damaged[4] = 2, damaged[5] = 1;
-    look(damaged);
-  }
 }
 
 // The program allocates a known number of times in two threads, then waits to be ended.
