@@ -38,6 +38,12 @@ class HugeParts {
     use_ = use;
   }
   [[nodiscard]] bool are_off() const noexcept { return use_ == HugePages::kOff; }
+  // True if a huge page is asked for under span i.
+  [[nodiscard]] bool is_huge(SpanIndex i) const noexcept {
+    // relaxed: a hint.
+    const unsigned parts = chunks_.chunk(i / Units::kChunkSpans).huge.load(std::memory_order_relaxed);
+    return (parts >> i % Units::kChunkSpans / kHugeSpans & 1) != 0;
+  }
 
   // Huge pages only once the heap is clearly not small: a small program pays for what it uses, also where the system's
   // default would be huge, and on however many CPUs it has a chunk (`chunks` of the kind before this one). Never asked for
@@ -79,9 +85,7 @@ class HugeParts {
     const unsigned part = t.first % Units::kChunkSpans / kHugeSpans;
     const auto& chunk = chunks_.chunk(c);
     // relaxed, all of it: hints.
-    if ((chunk.huge.load(std::memory_order_relaxed) >> part & 1) != 0 ||
-        chunk.kind.load(std::memory_order_relaxed) != ChunkKind::kSlots)
-      return;
+    if (is_huge(t.first) || chunk.kind.load(std::memory_order_relaxed) != ChunkKind::kSlots) return;
     const std::uint64_t all = base::low_bits(kHugeSpans) << part * kHugeSpans;
     const std::uint64_t free = chunk.free.load(std::memory_order_relaxed) | Chunks::mask_of(t.first, 1);
     if ((free & all) != all || (chunk.dirty.load(std::memory_order_relaxed) & all) != 0) return;

@@ -250,18 +250,29 @@ class ArenaPurge {
       return true;
     }
     for (const Part part : {Part::kWhole, Part::kSmallPages, Part::kAny}) {
-      if (part == Part::kAny && !split) return false;
+      if (part == Part::kAny && !split) break;
       const std::uint32_t c = oldest_dirty_chunk(part);
       if (c != Chunks::kNoChunk && purge_chunk(c, part, now, effort)) return true;
     }
-    SpanIndex i = slots_.drained().find(drained_cursor_);
-    if (i == Slots::Tree::kNone) i = slots_.drained().find(0);
-    drained_cursor_ = i == Slots::Tree::kNone ? 0 : i + 1;
+    const SpanIndex i = next_drained(split);
     if (i == Slots::Tree::kNone) return false;
     slots_.retire_drained(i);
     effort.bytes -= std::min(effort.bytes, kLookBytes);
     const SizeClass c = slots_.class_after_leaving(i);
     return !c.is_slot() || purge_pages_of(i, c, now, effort);
+  }
+  // The next span in turn in which slots became free: under small pages, or, if `split`, any; kNone: a few looks found none.
+  // Where the purger thread runs, it looks at these after the delay, and frees do not.
+  [[nodiscard]] SpanIndex next_drained(bool split) noexcept {
+    constexpr unsigned kLooks = 64;
+    if (!split && budget_.is_purged_in_time()) return Slots::Tree::kNone;
+    for (unsigned looks = 0; looks < kLooks; ++looks) {
+      SpanIndex i = slots_.drained().find(drained_cursor_);
+      if (i == Slots::Tree::kNone) i = slots_.drained().find(0);
+      drained_cursor_ = i == Slots::Tree::kNone ? 0 : i + 1;
+      if (i == Slots::Tree::kNone || split || !huge_.is_huge(i)) return i;
+    }
+    return Slots::Tree::kNone;
   }
   // Bits of the free spans that hold pages and may go back: of the first part of a huge page's size that is free as a whole,
   // of small pages, of any.

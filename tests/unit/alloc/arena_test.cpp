@@ -328,6 +328,25 @@ TEST(Arena, HugePages_WhollyFree_GoBackFirstAndWhole) {
   EXPECT_TRUE(arena.check());
 }
 
+// What may wait so that no huge page is split is what lies in huge pages: free small pages beside live slots do not wait.
+TEST(Arena, SmallPagesBesideLiveSlots_GoBackWhereNoHugePageIsSplit) {
+  if (kSpanPages == 1) GTEST_SKIP() << "no page inside a span goes back";
+  Native arena(with_huge_pages());
+  const auto spans = fill_chunks(arena, 8);
+  const auto put_all_but_the_first = [&](const std::vector<Taken>& words, std::size_t n) {
+    for (std::size_t w = n; w < words.size(); ++w) arena.put(kSmall, words[w]);
+  };
+  for (unsigned i = 0; i < kChunkSpans; ++i) put_all_but_the_first(spans[i], spans[i].size() / 4);
+  for (unsigned i = 2 * kChunkSpans; i < 4 * kChunkSpans; ++i) put_all_but_the_first(spans[i], spans[i].size() / 2);
+  ASSERT_GT(arena->budget().excess(), 0);
+  ASSERT_EQ(arena.pages.purges().size(), 0U) << "it is not worth a step";
+  EXPECT_TRUE(arena->purge().relieve(arena.now));
+  EXPECT_LE(arena->budget().excess(), 0);
+  EXPECT_EQ(arena.pages.huge_advice().size(), 0U) << "no huge page was split";
+  for (const auto& purge : arena.pages.purges()) EXPECT_LT(purge.address, arena->address(2 * kChunkSpans));
+  EXPECT_TRUE(arena.check());
+}
+
 // A part of small pages that is free as a whole goes before one of which blocks are left, so that it can be huge again.
 TEST(Arena, SmallPagesOfAPartThatIsWhollyFree_GoBackFirst) {
   Native arena(with_huge_pages());
