@@ -39,11 +39,11 @@ struct NativeConfig {
   using RunOrders = RunCacheOrders;
 
   // Growth. A chunk is mapped at once; its pages come when they are touched.
-  static constexpr unsigned kChunkSpans = 64;                           // 4 MiB: a word of free bits
-  static constexpr std::size_t kHugeAfterBytes = std::size_t{2} << 20;  // of small objects before huge pages are asked for
-  static constexpr std::uint32_t kMaxExtentChunks = 32;                 // 128 MiB set aside for one kind at a time
-  static constexpr std::size_t kTableStepSpans = 4096;                  // tables grow for 256 MiB of memory at once: 2.8 MiB
-  static constexpr unsigned kShards = 512;                              // CPUs that work apart; more share
+  static constexpr unsigned kChunkSpans = 64;                             // 4 MiB: a word of free bits
+  static constexpr std::size_t kHugeAfterBytes = std::size_t{512} << 10;  // of small objects before huge pages are asked for
+  static constexpr std::uint32_t kMaxExtentChunks = 32;                   // 128 MiB set aside for one kind at a time
+  static constexpr std::size_t kTableStepSpans = 4096;  // tables grow for 256 MiB of memory at once: 2.8 MiB
+  static constexpr unsigned kShards = 512;              // CPUs that work apart; more share
 
   // So much may be kept free, beside what was regretted: enough that a small program never purges, and a share that costs a
   // large one little. Measured: docs/benchmarks.md, giving memory back.

@@ -17,6 +17,9 @@ TEST(SmallProgram, Mlockall_PinsLittle) {
 TEST(SmallProgram, StrictOvercommit_WouldAccountLittle) {
   EXPECT_LE(figure_of(run_and_print({"small_program_accounted"}), "private_writable_mib"), 64);
 }
+TEST(SmallProgram, SomeBlocksOfManySizes_NoHugePages) {
+  EXPECT_LE(figure_of(run_and_print({"small_program_many_sizes"}), "peak_mib"), 7);
+}
 
 // The kernel's collector of huge pages looks every ten seconds; for this test it does not wait. As it was, in the end.
 class Setting {

@@ -55,9 +55,8 @@ class HugeParts {
                             (behind - from) * Units::kSpanBytes, wanted);
     };
     const bool off = are_off();
-    const bool small =
-        use_ == HugePages::kAuto &&
-        budget_.class_span_bytes() < static_cast<std::int64_t>(Config::kHugeAfterBytes) * std::max(chunks, 1U);
+    const bool small = use_ == HugePages::kAuto &&
+                       budget_.slots_in_use() < static_cast<std::int64_t>(Config::kHugeAfterBytes) * std::max(chunks, 1U);
     if (kind == ChunkKind::kRuns) {
       if (off || runs_forbidden_.load(std::memory_order_relaxed)) return advise(end, false);
       if (chunks == 0 && small) advise(std::min(end, kHugeSpans), false);
@@ -89,7 +88,7 @@ class HugeParts {
     const std::uint64_t all = base::low_bits(kHugeSpans) << part * kHugeSpans;
     const std::uint64_t free = chunk.free.load(std::memory_order_relaxed) | Chunks::mask_of(t.first, 1);
     if ((free & all) != all || (chunk.dirty.load(std::memory_order_relaxed) & all) != 0) return;
-    if (use_ == HugePages::kAuto && (budget_.class_span_bytes() < static_cast<std::int64_t>(Config::kHugeAfterBytes) ||
+    if (use_ == HugePages::kAuto && (budget_.slots_in_use() < static_cast<std::int64_t>(Config::kHugeAfterBytes) ||
                                      (t.purged_at == 0 && free == Chunks::kAll)))
       return;
     set_huge(c, part, true);

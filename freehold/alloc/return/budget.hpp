@@ -115,7 +115,7 @@ class Budget {
   [[nodiscard]] bool may_scatter() const noexcept { return free_in_spans() <= allowance() + Config::kKeepBytes; }
   [[nodiscard]] std::int64_t in_use() const noexcept { return get(live_) + get(runs_) + get(direct_); }
   [[nodiscard]] std::int64_t dirty() const noexcept { return get(dirty_); }
-  [[nodiscard]] std::int64_t class_span_bytes() const noexcept { return get(class_spans_); }
+  [[nodiscard]] std::int64_t slots_in_use() const noexcept { return get(live_); }
   // Memory that the program holds and that is kept for it: never more than what is resident, except untouched pages.
   [[nodiscard]] std::int64_t footprint() const noexcept {
     return get(class_spans_) - get(returned_) + get(runs_) + get(direct_) + get(dirty_) + get(kept_);

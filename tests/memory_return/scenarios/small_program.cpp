@@ -34,6 +34,20 @@ SCENARIO(small_program_accounted) {
   figure("private_writable_mib", private_writable_mib());
 }
 
+// Eight threads hold some blocks of each size.
+SCENARIO(small_program_many_sizes) {
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t)
+    threads.emplace_back([] {
+      std::array<void*, 128> blocks;
+      for (std::size_t i = 0; i < blocks.size(); ++i) blocks[i] = allocate_written(16 + 16 * i);
+      ::usleep(100'000);
+      for (void* block : blocks) CApi::deallocate(block);
+    });
+  for (std::thread& thread : threads) thread.join();
+  figure("peak_mib", memory_mib("/proc/self/status", "\nVmHWM:"));
+}
+
 // Seven of eight blocks go; then malloc_trim; then nothing for SECONDS.
 SCENARIO(small_program_trimmed_stays_away) {
   constexpr std::size_t kBlocks = 600'000;

@@ -279,7 +279,7 @@ TEST(Arena, Trim_PartlyFreeSpans_ReturnsTheFreePagesAndKeepsLiveSlots) {
 TEST(Arena, HugePages_Auto_OnceTheHeapOfSlotsIsNotSmall) {
   Native arena(with_huge_pages());
   ASSERT_NE(arena.run(1).first, kNoSpan);
-  for (unsigned i = 0; i < 2 * kChunkSpans; ++i) ASSERT_NE(arena.claim_span(kSmall), kNoSpan);
+  for (unsigned i = 0; i < 2 * kChunkSpans; ++i) ASSERT_FALSE(arena.claim_whole(kSmall).empty());
   using Advice = std::vector<std::pair<SpanIndex, bool>>;
   EXPECT_EQ(advice(arena), (Advice{{0, false}, {kChunkSpans, false}, {2 * kChunkSpans, true}}));
   arena.pages.forget_log();
@@ -292,7 +292,7 @@ TEST(Arena, HugePages_Auto_LittleInEachOfManyChunks_None) {
   Native arena(with_huge_pages());
   arena->free_spans().expect_threads(8);
   for (AtomicsOnCpu::cpu = 0; AtomicsOnCpu::cpu < 4; ++AtomicsOnCpu::cpu)
-    for (unsigned i = 0; i < kChunkSpans / 2 - 1; ++i) ASSERT_NE(arena.claim_span(kSmall), kNoSpan);
+    for (unsigned i = 0; i < kChunkSpans / 2 - 1; ++i) ASSERT_FALSE(arena.claim_whole(kSmall).empty());
   AtomicsOnCpu::cpu = 0;
   for (const auto& call : arena.pages.huge_advice()) EXPECT_FALSE(call.wanted);
 }

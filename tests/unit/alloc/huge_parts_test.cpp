@@ -26,7 +26,7 @@ class HugePartsTest : public ::testing::Test {
     chunks_.attach(records_, trees_, kChunks);
     parts_.init(pages_, HugePages::kAuto);
     for (unsigned c = 0; c < kChunks; ++c) chunks_.add(c, ChunkKind::kSlots, {});
-    budget_.class_spans(kChunks * Config::kHugeAfterBytes);
+    budget_.slots_taken(kChunks * Config::kHugeAfterBytes);
     for (unsigned c = 0; c < kChunks; ++c) parts_.advise_spans(c, 0, Units::kChunkSpans, ChunkKind::kSlots, c);
   }
   [[nodiscard]] unsigned huge(unsigned chunk) const { return chunks_.chunk(chunk).huge.load(); }
@@ -46,6 +46,16 @@ class HugePartsTest : public ::testing::Test {
   Parts::Chunks::Word trees_[Parts::Chunks::kTrees * 2]{};
   Parts parts_{range_, chunks_, budget_};
 };
+
+TEST_F(HugePartsTest, ManySpans_FewSlotsInUse_NoHugePage) {
+  budget_.slots_taken(-static_cast<std::int64_t>(kChunks * Config::kHugeAfterBytes));
+  budget_.class_spans(kChunks * Units::kChunkBytes);
+  records_[1].huge = 0;
+  parts_.advise_spans(1, 0, Units::kChunkSpans, ChunkKind::kSlots, 1);
+  EXPECT_EQ(huge(1), 0U);
+  use_anew(Units::kChunkSpans);
+  EXPECT_EQ(huge(1), 0U);
+}
 
 TEST_F(HugePartsTest, Split_OnePart_ForbiddenUntilItIsUsedAnew) {
   ASSERT_EQ(huge(1), 3U);
