@@ -61,7 +61,7 @@ class Core {
     kept_.init(cpus, gate);
     registry_.attach(pages);
     arrays_.init(budget_bytes);
-    direct_.attach(pages, arena_.budget());
+    direct_.attach(pages, arena_.budget(), settings.huge_pages != HugePages::kOff);
     return arena_.init(pages, settings);
   }
 

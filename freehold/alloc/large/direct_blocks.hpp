@@ -38,14 +38,16 @@ class DirectBlocks {
 
   constexpr DirectBlocks() noexcept = default;
 
-  void attach(Pages& pages, BudgetType& budget) noexcept {
+  // `huge`: whether huge pages may be asked for.
+  void attach(Pages& pages, BudgetType& budget, bool huge) noexcept {
     pages_ = &pages;
     budget_ = &budget;
+    huge_ = huge;
     metadata_.attach(pages);
   }
 
-  // A block of `bytes` (a multiple of the page size) at a multiple of `alignment`. Sets `zero` to whether it is known to
-  // read as zero.
+  // A block of `bytes` (a multiple of the page size) at a multiple of `alignment`. `zero`: whether it has to read as zero;
+  // becomes whether it is known to.
   [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment, bool& zero, std::uint64_t now) noexcept;
   // False, and nothing done: `block` is not one of ours.
   [[nodiscard]] bool free(const void* block, std::uint64_t now) noexcept;
@@ -109,6 +111,7 @@ class DirectBlocks {
   static constexpr std::size_t kMaxSmall = 1024;
   // What a mapping is aligned to on every kernel, whose pages may be smaller than kPageBytes.
   static constexpr std::size_t kMappingAlignment = std::min(Config::kPageBytes, os::kSmallestPageBytes);
+  static constexpr std::size_t kHugeBytes = std::size_t{2} << 20;
   static constexpr unsigned kMaxKept = 64;
   static constexpr std::size_t kMaxKeptBytes = std::size_t{64} << 20;  // larger mappings end when they are freed
   static constexpr std::size_t kFirstBuckets = 64;
@@ -170,6 +173,7 @@ class DirectBlocks {
   [[nodiscard]] Memory take_piece(std::size_t most, unsigned most_joints) noexcept;
   [[nodiscard]] bool may_join() noexcept;
   [[nodiscard]] Memory reuse(std::size_t bytes, std::uint64_t now) noexcept;
+  [[nodiscard]] Memory map(std::size_t bytes, std::size_t alignment) noexcept;
   [[nodiscard]] Memory grow(const Memory& kept, std::size_t bytes) noexcept;
   [[nodiscard]] Memory join(Memory first, std::size_t bytes, std::uint64_t now) noexcept;
   [[nodiscard]] Memory take_oldest(std::uint64_t before) noexcept {
@@ -188,6 +192,7 @@ class DirectBlocks {
 
   Pages* pages_ = nullptr;
   BudgetType* budget_ = nullptr;
+  bool huge_ = false;
   alignas(base::kCacheLine) Lock lock_;
   Metadata<Pages> metadata_;
   Record** buckets_ = nullptr;

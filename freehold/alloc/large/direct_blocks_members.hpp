@@ -324,25 +324,35 @@ void* DirectBlocks<A, Config, Pages>::allocate(std::size_t bytes, std::size_t al
   if (bytes + extra < bytes) return nullptr;
   Record* const record = new_record();
   if (record == nullptr) return nullptr;
+  // A table that has to read as zero may stay untouched for the most part; other memory is about to be filled.
+  const bool huge = huge_ && !zero && extra == 0 && !is_small(bytes);
   zero = false;
   if (extra == 0)
     if (const Memory m = reuse(bytes, now); m.bytes != 0) return insert(record, {nullptr, m, bytes});
   zero = true;
-  void* mapping = pages_->map(bytes + extra);
-  if (mapping == nullptr && drop_kept(~std::uint64_t{0}) != 0) mapping = pages_->map(bytes + extra);
-  if (mapping == nullptr) {
+  Memory m = huge ? map(bytes, kHugeBytes) : Memory{};
+  if (m.bytes != 0) pages_->advise_huge(reinterpret_cast<void*>(m.at), bytes, true);
+  if (m.bytes == 0) m = map(bytes, extra);
+  if (m.bytes == 0 && drop_kept(~std::uint64_t{0}) != 0) m = map(bytes, extra);
+  if (m.bytes == 0) {
     drop_record(record);
     return nullptr;
   }
+  pages_->name(reinterpret_cast<void*>(m.at), bytes, "freehold large");
+  return insert(record, {nullptr, m, bytes});
+}
+
+// A new mapping at a multiple of `alignment`; 0: of any page. None: the system refuses.
+template <sync::Atomics A, class Config, os::PageSource Pages>
+typename DirectBlocks<A, Config, Pages>::Memory DirectBlocks<A, Config, Pages>::map(std::size_t bytes,
+                                                                                    std::size_t alignment) noexcept {
+  void* const mapping = pages_->map(bytes + alignment);
+  if (mapping == nullptr) return {};
   const auto start = reinterpret_cast<std::uintptr_t>(mapping);
-  std::uintptr_t block = start;
-  if (extra != 0) {
-    block = base::align_up(start, alignment);
-    if (block != start) end(start, block - start);
-    if (block + bytes != start + bytes + extra) end(block + bytes, start + extra - block);
-  }
-  pages_->name(reinterpret_cast<void*>(block), bytes, "freehold large");
-  return insert(record, {nullptr, {block, bytes}, bytes});
+  const std::uintptr_t block = alignment == 0 ? start : base::align_up(start, alignment);
+  end(start, block - start);
+  end(block + bytes, start + alignment - block);
+  return {block, bytes};
 }
 
 template <sync::Atomics A, class Config, os::PageSource Pages>

@@ -19,11 +19,10 @@ class TestBlocks {
   using BudgetType = Budget<sync::NativeAtomics, SmallConfig>;
   using Type = DirectBlocks<sync::NativeAtomics, SmallConfig, FakePages>;
 
-  TestBlocks() { blocks_->attach(pages, budget); }
+  explicit TestBlocks(bool huge = false) { blocks_->attach(pages, budget, huge); }
   Type* operator->() { return blocks_.get(); }
 
-  [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment = 1) {
-    bool zero = false;
+  [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment = 1, bool zero = false) {
     void* const block = blocks_->allocate(bytes, alignment, zero, now);
     if (block != nullptr && zero) {
       EXPECT_TRUE(all_zero(block, bytes)) << "a wrong claim";
@@ -45,6 +44,19 @@ class TestBlocks {
  private:
   std::unique_ptr<Type> blocks_ = std::make_unique<Type>();
 };
+
+TEST(DirectBlocks, OfAChunkOrMore_HugePagesUnlessItHasToReadAsZero) {
+  TestBlocks blocks(true);
+  (void)blocks.allocate(test::kChunk - kPage);
+  (void)blocks.allocate(9 * kMiB, 1, true);
+  (void)blocks.allocate(9 * kMiB, 8 * kMiB);
+  EXPECT_EQ(blocks.pages.huge_advice().size(), 0U);
+  void* const block = blocks.allocate(9 * kMiB);
+  ASSERT_EQ(blocks.pages.huge_advice().size(), 1U);
+  EXPECT_EQ(blocks.pages.huge_advice()[0].address, reinterpret_cast<std::uintptr_t>(block));
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block) % (2 * kMiB), 0U);
+  EXPECT_TRUE(blocks.check()) << "nothing of the way to there stays mapped";
+}
 
 // ---- kept mappings ----------------------------------------------------------------------------------------------------
 
