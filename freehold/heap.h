@@ -74,6 +74,7 @@ typedef struct freehold_heap_stats_t {
   uint64_t slabs;         ///< of 64 KiB
   uint64_t large_blocks;  ///< blocks that have memory of their own
   uint64_t conflicts;     ///< operations that met another thread; 0 for the owner-locked kind
+  uint64_t peak_bytes;    ///< the most that used_bytes ever was
 } freehold_heap_stats_t;
 
 /// A new heap. It takes no memory before its first block.
@@ -83,10 +84,11 @@ typedef struct freehold_heap_stats_t {
 __attribute__((warn_unused_result)) freehold_heap_t* freehold_heap_create(const freehold_heap_options_t* options)
     FREEHOLD_NOEXCEPT;
 
-/// Ends the heap with all its blocks.
+/// Ends the heap with all its blocks; after freehold_heap_enter() those in use stay, with their memory, until they are
+/// freed.
 /// @param heap  a heap, or null
-/// Pre: no thread uses the heap or a block of it any more. Threads: any one. Cost: a call to the engine for each slab of 64
-/// KiB and each large block, however many objects live.
+/// Pre: no thread uses the heap any more, nor, without freehold_heap_enter(), a block of it. Threads: any one. Cost: a call
+/// to the engine for each slab of 64 KiB and each large block, however many objects live.
 void freehold_heap_destroy(freehold_heap_t* heap) FREEHOLD_NOEXCEPT;
 
 /// A block of at least `bytes` bytes, aligned to 16; its contents are arbitrary.
@@ -141,10 +143,10 @@ void freehold_heap_free_sized(freehold_heap_t* heap, void* block, size_t bytes) 
 /// @return at least what was asked for; 0 for null.
 size_t freehold_heap_usable_size(freehold_heap_t* heap, const void* block) FREEHOLD_NOEXCEPT;
 
-/// Ends every block; the heap goes on.
+/// Ends every block; the heap goes on. Refused after freehold_heap_enter() if blocks are in use, which plain code may hold.
 /// @param heap  the heap
-/// Threads: while no other one uses blocks of this heap. Cost: as destroy.
-void freehold_heap_release_all(freehold_heap_t* heap) FREEHOLD_NOEXCEPT;
+/// @return 0, or these blocks. Threads: while no other one uses blocks of this heap. Cost: as destroy.
+size_t freehold_heap_release_all(freehold_heap_t* heap) FREEHOLD_NOEXCEPT;
 
 /// Takes memory in advance.
 /// @param heap   the heap

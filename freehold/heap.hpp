@@ -18,6 +18,7 @@
 //   CountingResource  any memory_resource, counted and limited
 //   for_each_heap     statistics of every PrivateHeap
 //
+// freehold/heap_scope.hpp: plain malloc and new of a thread from a PrivateHeap, for a time.
 // C has the same in freehold/heap.h. Guide: docs/heaps.md.
 #pragma once
 #include "freehold/base/cxx20.hpp"

@@ -187,9 +187,12 @@ void deallocate_slow(void* block) noexcept {
   if (span >= span_count()) return deallocate_large(block);
   const SizeClass c{g_core.arena().span_classes()[span].load(std::memory_order_relaxed)};
   if (c.is_slot()) return deallocate_slot(c, block);
-  // The base is a multiple of a span.
-  if (address % NativeCore::ArenaType::kSpanBytes != 0 ||
-      !with_kept_runs([=](auto& cache) { return g_core.free_kept(cache, static_cast<SpanIndex>(span)); }))
+  // The base is a multiple of a span, and of large blocks only those of a heap may begin within one.
+  if (address % NativeCore::ArenaType::kSpanBytes != 0) {
+    if (!is_unusual() || !free_in_heap(block)) deallocate_large(block);
+    return;
+  }
+  if (!with_kept_runs([=](auto& cache) { return g_core.free_kept(cache, static_cast<SpanIndex>(span)); }))
     return deallocate_large(block);
   if (g_core.arena().due().something()) g_purger.wake();
 }
@@ -288,7 +291,10 @@ void* allocate_aligned(std::size_t alignment, std::size_t bytes) noexcept {
 
 std::size_t usable_size(const void* block) noexcept {
   if (block == nullptr) return 0;
-  if (is_checked() && !check::is_guarded(block)) return checked_usable_size(block);
+  if (is_checked() && !check::is_guarded(block)) {
+    const std::size_t in_heap = usable_size_in_heap(block);
+    return in_heap != 0 ? in_heap : checked_usable_size(block);
+  }
   const SizeClass c = size_class_of(block);
   if (c.is_slot()) return Classes::slot_bytes(c);
   if (check::is_guarded(block)) return check::guarded_bytes(block);
@@ -296,7 +302,9 @@ std::size_t usable_size(const void* block) noexcept {
   if (profile::was_started())
     if (const std::size_t bytes = profile::size_of(block); bytes != 0 && bytes <= Classes::kMaxBytes) return bytes;
   const std::size_t bytes = g_core.blocks().large_bytes(block);
-  return bytes != 0 ? bytes : g_fork_blocks.bytes_of(block);
+  if (bytes != 0) return bytes;
+  const std::size_t in_heap = usable_size_in_heap(block);
+  return in_heap != 0 ? in_heap : g_fork_blocks.bytes_of(block);
 }
 
 namespace {
@@ -347,8 +355,10 @@ void copy_pages(char* to, const char* from, std::size_t bytes, bool to_is_zero) 
 
 void* reallocate(void* block, std::size_t bytes) noexcept {
   if (block == nullptr) return allocate_inline(bytes);
-  if (Detour* const detour = is_unusual() ? present_detour() : nullptr; detour != nullptr)
-    return reallocate_counted(*detour, block, bytes);
+  if (is_unusual()) [[unlikely]] {
+    if (is_in_heap(block)) return reallocate_in_heap(block, bytes);
+    if (Detour* const detour = present_detour(); detour != nullptr) return reallocate_counted(*detour, block, bytes);
+  }
   const bool is_guarded = check::is_guarded(block);
   if (is_checked() && !is_guarded) return reallocate_checked(block, bytes);
   if (bytes == 0) bytes = 1;
@@ -414,7 +424,7 @@ std::size_t trim() noexcept {
     if (t_cache == &g_modes.cpu) g_cpu_caches.flush();
     g_core.relief().reclaim_all_runs(cache);
   }
-  return trim_in_steps(cache);
+  return trim_heaps() + trim_in_steps(cache);
 }
 
 std::size_t idle() noexcept {

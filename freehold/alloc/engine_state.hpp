@@ -5,7 +5,8 @@
 //   engine_start.cpp    the first call: options, arena, exit handlers
 //   engine_threads.cpp  threads' caches from their first call to the threads' end, and the purger thread
 //   engine_check.cpp    checked mode: every call is looked at
-//   engine_count.cpp    exact counts of a thread: its calls come by before they are served
+//   engine_count.cpp    exact counts of a thread: its calls come by before they are served (detour.hpp)
+//   engine_scope.cpp    scopes: a thread's blocks come from a private heap, and free finds that again
 //   engine_profile.cpp  observers of slow calls: the sampled heap profile and guarded blocks
 //   engine_limit.cpp    near the kernel's limit of memory: look, give back, warn, call the program
 //   engine_fork.cpp     fork: threads that are inside the engine, threads that wait, work that is deferred
@@ -72,7 +73,7 @@ void finish_start() noexcept;
 //   kPlain       refill and drain, and nothing else
 //   kObserved    once a profile was started or guards are on: looks at the call, which kPlain serves. engine_profile.cpp
 //   kCacheless   threads that have no cache, or may not keep the one that they have. engine_threads.cpp
-//   kCounted     threads that count their calls; what stands behind serves them. engine_count.cpp
+//   kCounted     threads with a detour: they count their calls, or a private heap serves them. detour.hpp
 using Slow = NativeCache::Slow;
 [[nodiscard]] void* allocate_plain(NativeCache& cache, SizeClass c, std::size_t bytes, std::size_t alignment) noexcept;
 void free_plain(NativeCache& cache, SizeClass c, void* slot) noexcept;
@@ -367,9 +368,9 @@ constexpr std::size_t kAlignment = 16;  // every block's alignment
 
 // ---- checked mode (engine_check.cpp) ----------------------------------------------------------------------------------
 
-// Whether the engine has not started yet, every call is to be looked at, or a thread has begun a count: asked by slow paths,
+// Whether the engine has not started yet, every call is to be looked at, or a thread has had a detour: asked by slow paths,
 // which come by in each case. Relaxed: a hint; those that act on it ask is_checked() and present_detour().
-enum class Mode : std::uint8_t { kUsual, kCounted, kNotYet, kChecked };
+enum class Mode : std::uint8_t { kUsual, kDetoured, kNotYet, kChecked };
 extern constinit std::atomic<Mode> g_mode;
 [[nodiscard]] inline bool is_unusual() noexcept { return g_mode.load(std::memory_order_relaxed) != Mode::kUsual; }
 [[nodiscard]] inline bool is_not_yet_or_checked() noexcept {
@@ -392,11 +393,13 @@ void checks_after_fork_in_child() noexcept;
 // ---- counts of a thread (engine_count.cpp) ----------------------------------------------------------------------------
 
 struct Detour;
-[[nodiscard]] Detour* present_detour() noexcept;  // of the calling thread's newest count; null: it does not count
+[[nodiscard]] Detour* present_detour() noexcept;  // the calling thread's newest one; null: it has none
+void end_detours() noexcept;                      // all of the calling thread, which ends
+void note_free(Detour* newest, const void* block) noexcept;
 [[nodiscard]] void* allocate_counted(Detour& detour, const check::Request& request, bool zeroed) noexcept;
 void free_counted(Detour& detour, void* block, const Claim& claim) noexcept;
 [[nodiscard]] void* reallocate_counted(Detour& detour, void* block, std::size_t bytes) noexcept;
-// The thread's word leads past all counts while this lives.
+// The thread's word leads past all counts and scopes while this lives.
 class Uncounted {
  public:
   Uncounted() noexcept;
@@ -408,6 +411,21 @@ class Uncounted {
   NativeCache* head_;
   Detour* last_ = nullptr;
 };
+
+// ---- scopes (engine_scope.cpp) ----------------------------------------------------------------------------------------
+
+// A block for the calling thread's scope. Pre: Uncounted.
+[[nodiscard]] void* allocate_in_heap(ScopedHeap& heap, std::size_t bytes, std::size_t alignment) noexcept;
+[[nodiscard]] bool is_in_heap(const void* block) noexcept;
+// False: no heap has the block.
+[[nodiscard]] bool free_in_heap(void* block) noexcept;
+[[nodiscard]] std::size_t usable_size_in_heap(const void* block) noexcept;  // 0: no heap has it
+// Pre: is_in_heap().
+[[nodiscard]] void* reallocate_in_heap(void* block, std::size_t bytes) noexcept;
+// To where a new block would be. `old`: its bytes.
+[[nodiscard]] void* move_block(void* block, std::size_t old, std::size_t bytes) noexcept;
+std::size_t trim_heaps() noexcept;
+void scopes_after_fork_in_child() noexcept;
 
 }  // namespace engine
 }  // namespace freehold::alloc

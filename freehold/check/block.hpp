@@ -26,32 +26,10 @@
 #include <cstdint>
 #include <cstring>
 
+#include "freehold/check/claim.hpp"
 #include "freehold/sync/atomics.hpp"
 
 namespace freehold::check {
-
-// By what a block was allocated, or is freed.
-enum class Family : std::uint8_t { kMalloc, kNew, kNewArray, kAny, kHeap, kPool };
-
-[[nodiscard]] constexpr const char* name_of(Family family) noexcept {
-  constexpr const char* kNames[] = {"malloc", "new", "new[]", "any", "a private heap", "a pool"};
-  return kNames[static_cast<unsigned>(family)];
-}
-
-// What the program asked for. `alignment`: 0 where it named none.
-struct Request {
-  std::size_t bytes = 0;
-  std::size_t alignment = 0;
-  Family family = Family::kMalloc;
-};
-
-// What the program says about a block that it frees.
-struct Claim {
-  static constexpr std::size_t kUnsaid = ~std::size_t{0};
-  Family family = Family::kMalloc;
-  std::size_t bytes = kUnsaid;
-  std::size_t alignment = kUnsaid;
-};
 
 enum class State : std::uint8_t { kDamaged = 0, kSpare = 1, kLive = 2, kFreed = 3 };
 

@@ -70,12 +70,14 @@ void LeakList::drop_runtime() noexcept {
   }
 }
 
-void LeakList::write() noexcept {
+void LeakList::write(const char* what) noexcept {
   drop_runtime();
   if (blocks_ == 0) return;
   {
     os::TextLine<kLineBytes> line;
-    line.add("freehold: leaked: ");
+    line.add("freehold: ");
+    line.add(what);
+    line.add(": ");
     line.add(bytes_);
     line.add(" bytes in ");
     line.add(blocks_);

@@ -17,9 +17,9 @@ class LeakList {
   LeakList& operator=(const LeakList&) = delete;
 
   void add(const Contents& block) noexcept;
-  // Writes to standard error: the sum, then the places with most bytes. Nothing if there is no block. Those that the
-  // dynamic linker and the C++ runtime keep do not count.
-  void write() noexcept;
+  // Writes to standard error: what they are, the sum, then the places with most bytes. Nothing if there is no block. Those
+  // that the dynamic linker and the C++ runtime keep do not count.
+  void write(const char* what = "leaked") noexcept;
 
  private:
   struct Site {

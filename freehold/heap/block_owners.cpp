@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <new>
+#include <utility>
 
 #include "freehold/base/bits.hpp"
 #include "freehold/check/block.hpp"
@@ -124,6 +125,18 @@ std::size_t OwnedBlocks::remove(const void* block) noexcept {
   const std::size_t bytes = place->bytes;
   unlink(place);
   return bytes;
+}
+
+void OwnedBlocks::move_to(OwnedBlocks& to) noexcept {
+  const sync::Guard guard(g_book.lock);
+  OwnedBlock* last = nullptr;
+  for (OwnedBlock* place = first_; place != nullptr; place = place->next) (last = place)->heap = to.heap_;
+  if (last == nullptr) return;
+  last->next = to.first_;
+  if (to.first_ != nullptr) to.first_->previous = last;
+  to.first_ = std::exchange(first_, nullptr);
+  to.count_ += std::exchange(count_, 0);
+  to.bytes_ += std::exchange(bytes_, 0);
 }
 
 bool OwnedBlocks::has(const void* block) const noexcept { return heap_of(block) == heap_; }

@@ -11,14 +11,19 @@
 #include <atomic>
 #include <cstddef>
 
+#include "freehold/alloc/scope/scope.hpp"
+
 namespace freehold::heap {
 
 struct OwnedBlock;
 
+// The heap of blocks whose own one has ended: kEngineChecks.
+[[gnu::visibility("hidden")]] extern alloc::ScopedHeap g_orphan_heap;
+
 // The blocks of one heap. Externally serialised, as the heap is; two heaps need not be.
 class OwnedBlocks {
  public:
-  explicit OwnedBlocks(void* heap) noexcept : heap_(heap) {}
+  constexpr explicit OwnedBlocks(void* heap) noexcept : heap_(heap) {}
   OwnedBlocks(const OwnedBlocks&) = delete;
   OwnedBlocks& operator=(const OwnedBlocks&) = delete;
 
@@ -27,6 +32,8 @@ class OwnedBlocks {
   // Returns its bytes; 0: it is not this heap's.
   std::size_t remove(const void* block) noexcept;
   [[nodiscard]] bool has(const void* block) const noexcept;
+  // All of them are `to`'s from now on.
+  void move_to(OwnedBlocks& to) noexcept;
   // Removes one of them, whichever; null: none is left.
   [[nodiscard]] void* remove_any() noexcept;
 

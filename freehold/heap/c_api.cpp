@@ -9,13 +9,18 @@
 #include <new>
 
 #include "freehold/alloc/engine.hpp"
+#include "freehold/alloc/scope/scope.hpp"
 #include "freehold/base/sized_struct.hpp"
 #include "freehold/heap/owner_locked_heap.hpp"
 #include "freehold/heap/private_heap.hpp"
+#include "freehold/heap/scoped_heap.hpp"
 
 #pragma GCC visibility push(default)
-#include "freehold/heap.h"
+#include "freehold/heap_scope.h"
 #pragma GCC visibility pop
+
+// Null: the program's malloc is another one.
+extern "C" [[gnu::weak]] const freehold::alloc::ScopeEngine* freehold_scope_engine() noexcept;
 
 namespace alloc = freehold::alloc;
 namespace base = freehold::base;
@@ -130,9 +135,26 @@ size_t freehold_heap_usable_size(freehold_heap_t* h, const void* block) noexcept
   return block == nullptr ? 0 : on(h, [=](auto& any) { return any.usable_size(block); });
 }
 
-void freehold_heap_release_all(freehold_heap_t* h) noexcept {
-  on(h, [](auto& any) { any.release_all(); });
+size_t freehold_heap_release_all(freehold_heap_t* h) noexcept {
+  if (h->is_shared) return h->shared.release_all();
+  h->owner_locked.release_all();
+  return 0;
 }
+void freehold_heap_end_all(freehold_heap_t* h) noexcept {
+  h->is_shared ? static_cast<void>(h->shared.release_all(heap::HeldBlocks::kEnd)) : h->owner_locked.release_all();
+}
+int freehold_heap_enter(freehold_heap_t* h) noexcept {
+  const alloc::ScopeEngine* const engine = freehold_scope_engine != nullptr ? freehold_scope_engine() : nullptr;
+  if (engine == nullptr || (h != nullptr && !h->is_shared)) {
+    errno = engine == nullptr ? ENOTSUP : EINVAL;
+    return -1;
+  }
+  alloc::ScopedHeap* const scoped = h != nullptr ? heap::scoped_heap(h->shared, *engine) : nullptr;
+  if ((h == nullptr || scoped != nullptr) && engine->enter(scoped)) return 0;
+  errno = ENOMEM;
+  return -1;
+}
+void freehold_heap_leave() noexcept { freehold_scope_engine()->leave(); }
 int freehold_heap_reserve(freehold_heap_t* h, size_t bytes) noexcept {
   if (on(h, [=](auto& any) { return any.reserve(bytes); })) return 0;
   errno = ENOMEM;
@@ -152,7 +174,8 @@ int freehold_heap_stats(freehold_heap_t* h, freehold_heap_stats_t* out, size_t s
                                   s.limit_bytes.value_or(FREEHOLD_NO_LIMIT),
                                   s.slabs,
                                   s.large_blocks,
-                                  s.conflicts};
+                                  s.conflicts,
+                                  s.peak_bytes};
   return base::fill_sized(out, size, all) ? 0 : -1;
 }
 

@@ -16,7 +16,7 @@
 #include <cstring>
 
 #include "freehold/base/check.hpp"
-#include "freehold/check/block.hpp"
+#include "freehold/check/claim.hpp"
 #include "freehold/heap/block_owners.hpp"
 #include "freehold/heap/heap_memory.hpp"
 #include "freehold/heap/heap_options.hpp"
@@ -59,6 +59,9 @@ class CheckedHeap {
     memory.subtract_apart(blocks_.bytes());
     while (void* const block = memory.checks()->remove_any(blocks_)) (void)memory.checks()->deallocate(block, kUnknown);
   }
+  // The heap ends, and plain code may still free its blocks.
+  void orphan(Memory& memory) noexcept { memory.checks()->orphan(blocks_); }
+  void report(const Memory& memory) const noexcept { memory.checks()->report(blocks_); }
   // 0, after a report: it is no block of this heap.
   [[nodiscard]] std::size_t usable_size(const Memory& memory, const void* block) const noexcept {
     if (memory.checks()->has(blocks_, block)) return memory.checks()->usable_size(block);

@@ -5,13 +5,36 @@
 
 namespace freehold::heap {
 
+namespace {
+
+// Of heaps that have ended.
+constinit OwnedBlocks g_orphans{&g_orphan_heap};
+
+}  // namespace
+
+constinit const alloc::HeapCalls kOrphanCalls{
+    [](alloc::ScopedHeap&, std::size_t, std::size_t) noexcept -> void* { return nullptr; },
+    [](alloc::ScopedHeap&, void* block) noexcept {
+      if (g_orphans.remove(block) != 0) (void)alloc::deallocate_looked_at(block, {check::Family::kHeap});
+    },
+    [](const alloc::ScopedHeap&, const void* block) noexcept { return alloc::usable_size(block); },
+    [](const alloc::ScopedHeap&, const void*, std::size_t) noexcept { return false; }};
+constinit alloc::ScopedHeap g_orphan_heap{&kOrphanCalls, nullptr, nullptr};
+
 constinit const BlockChecks kEngineChecks{
-    &alloc::allocate_as,
+    &alloc::allocate_checked_block,
     &alloc::deallocate_looked_at,
     &alloc::usable_size,
     [](OwnedBlocks& blocks, const void* block, std::size_t bytes) noexcept { return blocks.add(block, bytes); },
     [](OwnedBlocks& blocks, const void* block) noexcept { return blocks.remove(block); },
     [](OwnedBlocks& blocks) noexcept { return blocks.remove_any(); },
-    [](const OwnedBlocks& blocks, const void* block) noexcept { return blocks.has(block); }};
+    [](const OwnedBlocks& blocks, const void* block) noexcept { return blocks.has(block); },
+    [](OwnedBlocks& blocks) noexcept { blocks.move_to(g_orphans); },
+    [](const OwnedBlocks& blocks) noexcept {
+      alloc::report_blocks(
+          "release_all refused: blocks of plain code",
+          [](const void* of, const void* block) noexcept { return static_cast<const OwnedBlocks*>(of)->has(block); },
+          &blocks);
+    }};
 
 }  // namespace freehold::heap

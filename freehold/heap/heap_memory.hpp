@@ -11,10 +11,12 @@
 //
 // Externally locked, except what never changes.
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <new>
 
+#include "freehold/alloc/scope/scope.hpp"
 #include "freehold/base/bits.hpp"
 #include "freehold/base/member_offset.hpp"
 #include "freehold/base/poison.hpp"
@@ -58,7 +60,10 @@ class HeapMemory {
   }
   [[nodiscard]] Refusal refusal() const noexcept { return refusal_.load(); }
 
-  void add_used(std::size_t bytes) noexcept { used_bytes_.store(used_bytes_.load() + bytes); }
+  void add_used(std::size_t bytes) noexcept {
+    used_bytes_.store(used_bytes_.load() + bytes);
+    peak_bytes_.store(std::max(peak_bytes_.load(), used_bytes_.load()));
+  }
   void subtract_used(std::size_t bytes) noexcept { used_bytes_.store(used_bytes_.load() - bytes); }
   [[nodiscard]] std::size_t used_bytes() const noexcept { return used_bytes_.load(); }
   [[nodiscard]] std::size_t held_bytes() const noexcept { return held_bytes_.load(); }
@@ -66,6 +71,7 @@ class HeapMemory {
     stats.used_bytes += used_bytes_.load();
     stats.held_bytes += held_bytes_.load();
     if (limit_bytes_ != SIZE_MAX) stats.limit_bytes = limit_bytes_;
+    stats.peak_bytes = peak_bytes_.load();
   }
   // The places of all that, from `heap` on.
   void add_to(LiveHeapLayout& layout, const void* heap) const noexcept {
@@ -78,6 +84,7 @@ class HeapMemory {
 
   // Null: no memory.
   [[nodiscard]] void* take(std::size_t bytes, std::size_t alignment) noexcept { return source_.take(bytes, alignment); }
+  [[nodiscard]] const Source& source() const noexcept { return source_; }
   // Makes a header at `at` for what take(bytes, alignment) returned.
   [[nodiscard]] SlabType* new_header(void* at, void* memory, std::size_t bytes, std::size_t alignment,
                                      SlabKind kind) noexcept {
@@ -89,12 +96,20 @@ class HeapMemory {
     held_bytes_.store(held_bytes_.load() + bytes);
     return header;
   }
+  // Tells free whose the blocks behind the header are, if scopes use the heap. False: there is no memory for that.
+  [[nodiscard]] bool put(SlabType* header) noexcept {
+    return scoped_ == nullptr || scoped_->engine->put(header->start() + SlabType::kHeaderBytes, *scoped_);
+  }
+  // From now on scopes use the heap. The caller puts what it holds already.
+  void begin_scopes(alloc::ScopedHeap& scoped) noexcept { scoped_ = &scoped; }
+
   // Pre: nothing of it is used any more.
   void give_back(SlabType* header, std::size_t bytes) noexcept {
     void* const memory = header->memory.load();
     const std::size_t alignment = header->alignment.load();
     held_bytes_.store(held_bytes_.load() - bytes);
     poison_.unpoison(memory, bytes);
+    if (scoped_ != nullptr) scoped_->engine->remove(header->start() + SlabType::kHeaderBytes);
     source_.give_back(memory, alignment);
   }
 
@@ -139,7 +154,9 @@ class HeapMemory {
   // Under the heap's lock.
   alignas(base::kCacheLine) var<std::size_t> used_bytes_{0};
   var<std::size_t> held_bytes_{0};
+  var<std::size_t> peak_bytes_{0};  // of used ones
   var<Refusal> refusal_{Refusal::kNone};
+  alloc::ScopedHeap* scoped_ = nullptr;  // null: no scope has used the heap
 };
 
 }  // namespace freehold::heap

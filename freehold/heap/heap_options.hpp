@@ -15,6 +15,13 @@ enum class WhenLimited : std::uint8_t {
   kWait,  ///< waits until somebody gives memory back; PrivateHeap only
 };
 
+/// What release_all() does to a heap with blocks that plain code may still hold: those of a heap that a HeapScope has
+/// entered.
+enum class HeldBlocks : std::uint8_t {
+  kRefuse,  ///< nothing, and says how many there are
+  kEnd,     ///< ends them, too
+};
+
 /// The options that a private heap is made with.
 struct HeapOptions {
   /// For reports; must live as long as the heap.
@@ -53,6 +60,11 @@ struct HeapStats {
   std::uint64_t large_blocks = 0;
   /// Operations that met another thread; 0 for OwnerLockedHeap.
   std::uint64_t conflicts = 0;
+  /// The most that used_bytes ever was.
+  std::uint64_t peak_bytes = 0;
+  /// Whether the heap has ended before blocks that malloc gave in one of its scopes. What it holds goes back with the last
+  /// of them.
+  bool has_ended = false;
 };
 
 }  // namespace freehold::heap

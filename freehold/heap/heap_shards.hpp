@@ -45,6 +45,8 @@ struct PrivateHeapOrders : ShardLockOrders {
   // release: publishes a shard, or the core, to a thread that loads the pointer with kFind.
   static constexpr std::memory_order kPublish = std::memory_order_release;
   static constexpr std::memory_order kFind = std::memory_order_acquire;
+  // acquire and release: of a part of a heap that has ended, what was done with other blocks comes before it goes back.
+  static constexpr std::memory_order kLeavePart = std::memory_order_acq_rel;
 };
 
 template <sync::Atomics A, class Geometry, SlabSource Source, class Orders>
@@ -185,6 +187,9 @@ class HeapShards {
   // Gives free pages back to the slabs, and wholly free slabs to the source; returns the bytes of the latter.
   // Pre: is_started().
   std::size_t reclaim() noexcept;
+  // Hands what has blocks in use to `ended`, and gives the rest back. Pre: the caller is alone, and nobody is after it.
+  template <class Ended>
+  void hand_over(Ended& ended, const HeapStats& last) noexcept;
   // Ends every block. Returns whether a thread waits for room.
   [[nodiscard]] bool release_all() noexcept;
   void add_live(HeapStats& stats) noexcept;
@@ -330,6 +335,9 @@ class HeapShards {
   }
   // Makes all free slots loose: they lie in the central lists. Pre: everything is locked.
   void collect() noexcept;
+  // f(list, bumps) as Slabs::reclaim() wants them. Pre: collect().
+  template <class F>
+  auto with_free_slots(const F& f) noexcept;
 
   // Written seldom.
   atomic<Core*> core_{nullptr};

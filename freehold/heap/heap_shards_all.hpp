@@ -117,8 +117,8 @@ void* HeapShards<A, Geometry, Source, Orders>::find_slot(unsigned c) noexcept {
 }
 
 template <sync::Atomics A, class Geometry, SlabSource Source, class Orders>
-std::size_t HeapShards<A, Geometry, Source, Orders>::reclaim() noexcept {
-  collect();
+template <class F>
+auto HeapShards<A, Geometry, Source, Orders>::with_free_slots(const F& f) noexcept {
   Core& core = *core_.load(std::memory_order_relaxed);
   const auto free_list = [&core](unsigned c) -> auto& { return core.central.bins[c].free; };
   const auto each_uncut = [&](const auto& visit) {
@@ -130,9 +130,22 @@ std::size_t HeapShards<A, Geometry, Source, Orders>::reclaim() noexcept {
       for_each_shard([&](Shard& shard) { each(shard.bins[c], c); });
     }
   };
-  const std::size_t bytes = slabs_.reclaim(free_list, each_uncut);
+  return f(free_list, each_uncut);
+}
+
+template <sync::Atomics A, class Geometry, SlabSource Source, class Orders>
+std::size_t HeapShards<A, Geometry, Source, Orders>::reclaim() noexcept {
+  collect();
+  const std::size_t bytes =
+      with_free_slots([this](const auto& list, const auto& bumps) { return slabs_.reclaim(list, bumps); });
   reclaim_from_bytes_.store(std::max(kReclaimBytes, slabs_.used_bytes() + slabs_.used_bytes() / 2));
   return bytes;
+}
+
+template <sync::Atomics A, class Geometry, SlabSource Source, class Orders>
+template <class Ended>
+void HeapShards<A, Geometry, Source, Orders>::hand_over(Ended& ended, const HeapStats& last) noexcept {
+  with_free_slots([&](const auto& list, const auto& bumps) { slabs_.hand_over(ended, last, list, bumps); });
 }
 
 template <sync::Atomics A, class Geometry, SlabSource Source, class Orders>

@@ -44,6 +44,10 @@ class LargeBlocks {
     SlabType* const header = memory.new_header(place, start, bytes + before, at, SlabKind::kLarge);
     header->large_bytes.store(bytes);
     header->slots_begin.store(static_cast<std::uint32_t>(before));
+    if (!memory.put(header)) {
+      memory.give_back(header, bytes + before);
+      return memory.refuse(Refusal::kMemory);
+    }
     blocks_.push(*header);
     count_.store(count_.load() + 1);
     bytes_.store(bytes_.load() + bytes);
@@ -68,11 +72,27 @@ class LargeBlocks {
       drop(memory, header);
       header = following;
     }
+    clear();
+  }
+
+  // f(header) for each of them, and may end it.
+  template <class F>
+  void for_each(const F& f) const noexcept {
+    for (SlabType *header = blocks_.first(), *following; header != nullptr; header = following) {
+      following = blocks_.after(*header);
+      f(header);
+    }
+  }
+  // Forgets all of them: they are another's.
+  void clear() noexcept {
     blocks_.clear();
     count_.store(0);
     bytes_.store(0);
   }
-
+  // The block with what lies before it.
+  [[nodiscard]] static std::size_t extent_of(const SlabType& header) noexcept {
+    return header.large_bytes.load() + header.slots_begin.load();
+  }
   // The block behind the header.
   [[nodiscard]] static void* block_of(const SlabType& header) noexcept {
     return static_cast<std::byte*>(header.memory.load()) + header.slots_begin.load();
@@ -98,10 +118,6 @@ class LargeBlocks {
  private:
   static constexpr std::size_t kMaxAlignment = std::size_t{1} << 31;
 
-  // The block with what lies before it.
-  [[nodiscard]] static std::size_t extent_of(const SlabType& header) noexcept {
-    return header.large_bytes.load() + header.slots_begin.load();
-  }
   static void drop(Memory& memory, SlabType* header) noexcept {
     const std::size_t extent = extent_of(*header);
     memory.subtract_used(extent);

@@ -24,7 +24,7 @@
 
 #include "freehold/base/bits.hpp"
 #include "freehold/base/check.hpp"
-#include "freehold/check/block.hpp"
+#include "freehold/check/claim.hpp"
 #include "freehold/heap/bins.hpp"
 #include "freehold/heap/concept.hpp"
 #include "freehold/heap/heap_options.hpp"

@@ -23,10 +23,11 @@
 #include <cstdint>
 #include <new>
 
+#include "freehold/alloc/scope/scope.hpp"
 #include "freehold/base/bits.hpp"
 #include "freehold/base/check.hpp"
 #include "freehold/base/member_offset.hpp"
-#include "freehold/check/block.hpp"
+#include "freehold/check/claim.hpp"
 #include "freehold/heap/concept.hpp"
 #include "freehold/heap/heap_options.hpp"
 #include "freehold/heap/heap_shards.hpp"
@@ -45,6 +46,13 @@ class BasicPrivateHeap {
   using SlabsType = typename Shards::SlabsType;
   using SlabType = typename Shards::SlabType;
   using All = typename Shards::All;
+  // Of a heap that scopes use: scoped_heap.hpp.
+  struct Scopes {
+    alloc::ScopedHeap live;
+    void (*end)(BasicPrivateHeap& heap) noexcept;
+  };
+  template <class Heap>
+  friend struct ScopedHeaps;
 
  public:
   /// The size classes of blocks.
@@ -61,8 +69,11 @@ class BasicPrivateHeap {
         registration_(*this) {}
   BasicPrivateHeap(const BasicPrivateHeap&) = delete;
   BasicPrivateHeap& operator=(const BasicPrivateHeap&) = delete;
-  /// Ends every block; destructors of objects do not run.
-  ~BasicPrivateHeap() { registration_.end(); }
+  /// Ends every block; destructors of objects do not run. But where a HeapScope has used the heap, blocks that are in use
+  /// stay, with the memory around them, until they are freed. Pre: no such scope is open.
+  ~BasicPrivateHeap() {
+    is_scoped() ? scopes_.load(std::memory_order_relaxed)->end(*this) : registration_.end([] {});
+  }
 
   /// A block of at least `bytes` bytes; its contents are arbitrary.
   /// @param bytes      size; 0 is served as 1
@@ -135,14 +146,23 @@ class BasicPrivateHeap {
   }
 
   /// Ends every block; destructors of objects do not run. Memory goes back to the engine, except the slabs with the heap's
-  /// own data. Threads: any, while no other one uses blocks of this heap. Cost: O(slabs and large blocks).
-  void release_all() noexcept {
+  /// own data.
+  /// @param held  what happens if a HeapScope has used the heap and some blocks are in use, which plain code may hold
+  /// @return 0, or the blocks for which it refused to do anything; checked mode writes who allocated them. Threads: any,
+  /// while no other one uses blocks of this heap. Cost: O(slabs and large blocks).
+  std::size_t release_all(HeldBlocks held = HeldBlocks::kRefuse) noexcept {
     bool awaited = false;
     {
       const All all(shards_);
+      const std::uint64_t blocks = held == HeldBlocks::kRefuse && is_scoped() ? stats_locked().live_objects : 0;
+      if (blocks != 0) {
+        if (slabs().is_checked()) slabs().report_checked();
+        return blocks;
+      }
       awaited = shards_.release_all();
     }
     if (awaited) shards_.notify_waiters();
+    return 0;
   }
 
   /// Gives wholly free slabs back to the engine.
@@ -164,12 +184,7 @@ class BasicPrivateHeap {
   /// A snapshot of the whole heap at one instant. Threads: any. Cost: O(shards), with the heap locked.
   [[nodiscard]] HeapStats stats() noexcept {
     const All all(shards_);
-    HeapStats stats;
-    stats.name = options_.name;
-    shards_.add_live(stats);
-    slabs().add_to(stats);
-    stats.conflicts = conflicts();
-    return stats;
+    return stats_locked();
   }
   /// Operations that found a shard in use by another thread. Threads: any. Cost: one load.
   [[nodiscard]] std::uint64_t conflicts() const noexcept { return shards_.conflicts(); }
@@ -316,9 +331,23 @@ class BasicPrivateHeap {
     return block;
   }
 
+  // ---- scopes
+
+  // Relaxed: of a block's user, or at the heap's end.
+  [[nodiscard]] bool is_scoped() const noexcept { return scopes_.load(std::memory_order_relaxed) != nullptr; }
+  [[nodiscard]] HeapStats stats_locked() noexcept {
+    HeapStats stats;
+    stats.name = options_.name;
+    shards_.add_live(stats);
+    slabs().add_to(stats);
+    stats.conflicts = conflicts();
+    return stats;
+  }
+
   Shards shards_;
   typename A::template var<std::uint64_t> locked_for_fork_{0};  // the shards that before_fork() locked
   HeapOptions options_;
+  typename A::template atomic<Scopes*> scopes_{nullptr};  // null: no scope has used it
   [[no_unique_address]] Registration registration_;
 };
 

@@ -3,6 +3,8 @@
 
 #include <pthread.h>
 
+#include <atomic>
+
 #include "freehold/alloc/engine.hpp"
 #include "freehold/base/member_offset.hpp"
 #include "freehold/heap/block_owners.hpp"
@@ -18,19 +20,28 @@ struct Registry {
   sync::Mutex<sync::NativeAtomics> lock;
   RegisteredHeap* heaps = nullptr;
   bool knows_of_fork = false;
+  // Whose scopes use heaps. Relaxed: the thread that asks set it before it had a scope.
+  std::atomic<const alloc::ScopeEngine*> scopes{nullptr};
+  alloc::HeapOwner owner{};
 
+  // A handler of signals forks amid a call of a scope's heap, whose locks the thread may hold: it goes on in both processes.
+  [[nodiscard]] bool is_amid_call() const noexcept {
+    const alloc::ScopeEngine* const engine = scopes.load(std::memory_order_relaxed);
+    return engine != nullptr && engine->is_amid_call();
+  }
   void before_fork() noexcept {
+    if (is_amid_call()) return;
     lock.lock();
     for (RegisteredHeap* place = heaps; place != nullptr; place = place->next_) place->calls_->before_fork(place->heap_);
     OwnedBlocks::before_fork();
   }
   void after_fork() noexcept {
+    if (is_amid_call()) return;
     OwnedBlocks::after_fork();
     for (RegisteredHeap* place = heaps; place != nullptr; place = place->next_) place->calls_->after_fork(place->heap_);
     lock.unlock();
   }
   void add(RegisteredHeap& place) noexcept {
-    const sync::Guard guard(lock);
     if (layout.calls == 0) describe(place);
     const sync::Change change(changes);
     place.next_ = heaps;
@@ -38,7 +49,6 @@ struct Registry {
     heaps = &place;
   }
   void remove(RegisteredHeap& place) noexcept {
-    const sync::Guard guard(lock);
     const sync::Change change(changes);
     (place.previous_ != nullptr ? place.previous_->next_ : heaps) = place.next_;
     if (place.next_ != nullptr) place.next_->previous_ = place.previous_;
@@ -48,6 +58,23 @@ struct Registry {
     for (RegisteredHeap* place = heaps; place != nullptr; place = place->next_)
       to(context, place->calls_->stats(place->heap_));
   }
+  std::size_t trim_all() noexcept {
+    const sync::Guard guard(lock);
+    std::size_t bytes = 0;
+    for (RegisteredHeap* place = heaps; place != nullptr; place = place->next_) bytes += place->calls_->trim(place->heap_);
+    return bytes;
+  }
+  bool with_heap_of(const void* block, void (*f)(void*, alloc::ScopedHeap&) noexcept, void* context) noexcept {
+    const sync::Guard guard(lock);
+    void* const heap = OwnedBlocks::heap_of(block);
+    if (heap == nullptr) return false;
+    alloc::ScopedHeap* scoped = heap == &g_orphan_heap ? &g_orphan_heap : nullptr;
+    for (RegisteredHeap* place = heaps; place != nullptr; place = place->next_)
+      if (place->heap_ == heap) scoped = place->scoped_;
+    if (scoped != nullptr) f(context, *scoped);
+    return scoped != nullptr;
+  }
+  void begin_scopes(const alloc::ScopeEngine& engine, const RegisteredHeap::Calls& ended) noexcept;
   void learn_of_fork() noexcept;
   // Called with the first heap: heaps of its type can be read from outside.
   void describe(const RegisteredHeap& place) noexcept {
@@ -83,13 +110,38 @@ void Registry::learn_of_fork() noexcept {
   pthread_atfork([] { g_registry.before_fork(); }, [] { g_registry.after_fork(); }, [] { g_registry.after_fork(); });
 }
 
+void Registry::begin_scopes(const alloc::ScopeEngine& engine, const RegisteredHeap::Calls& ended) noexcept {
+  const sync::Guard guard(lock);
+  if (scopes.load(std::memory_order_relaxed) != nullptr) return;
+  ended.add_to(nullptr, layout);
+  layout.ended_calls = reinterpret_cast<std::uintptr_t>(&ended);  // of no heap yet: a reader may miss it
+  scopes.store(&engine, std::memory_order_relaxed);
+  owner.trim_all = []() noexcept { return g_registry.trim_all(); };
+  owner.with_heap_of = [](const void* block, void (*f)(void*, alloc::ScopedHeap&) noexcept, void* context) noexcept {
+    return g_registry.with_heap_of(block, f, context);
+  };
+  engine.add_owner(owner);
+}
+
 RegisteredHeap::RegisteredHeap(void* heap, const char* name, const Calls& calls) noexcept
     : registry_(g_registry), heap_(heap), name_(name), calls_(&calls) {
   registry_.learn_of_fork();
+  const sync::Guard guard(registry_.lock);
+  registry_.add(*this);
+}
+RegisteredHeap::RegisteredHeap(Within, void* heap, const char* name, const Calls& calls) noexcept
+    : registry_(g_registry), heap_(heap), name_(name), calls_(&calls) {
   registry_.add(*this);
 }
 
-void RegisteredHeap::end() noexcept { registry_.remove(*this); }
+void RegisteredHeap::begin_scopes(const alloc::ScopeEngine& engine, const Calls& ended) noexcept {
+  registry_.begin_scopes(engine, ended);
+}
+void RegisteredHeap::end(void (*at_end)(void*) noexcept, void* context) noexcept {
+  const sync::Guard guard(registry_.lock);
+  registry_.remove(*this);
+  at_end(context);
+}
 
 void for_each_heap(void (*report)(void* context, const HeapStats& stats), void* context) {
   g_registry.report(report, context);

@@ -110,7 +110,8 @@ struct Slab {
   var<std::uint16_t> open;
   var<std::uint8_t> run_of[kPages];
   [[no_unique_address]] AllocatedBlocks<kSeesMisuse ? kBytes / Geometry::Classes::kGranule : 0> allocated;
-  var<std::uint16_t> free_slots[kPages];  // by the run's first page, while they are counted; else 0
+  var<std::uint16_t> free_slots[kPages];            // by the run's first page, while they are counted; else 0
+  typename A::template atomic<std::uint32_t> left;  // of a heap that has ended: blocks in use
 
   // The header of the slab, or of the large block, that `block` lies in. Pre: a block of a private heap.
   [[nodiscard]] static Slab* of(const void* block) noexcept {
@@ -182,6 +183,15 @@ struct Slab {
   void mark_free(unsigned page) noexcept {
     page_class[page].store(kFree);
     open.store(static_cast<std::uint16_t>(open.load() | base::bit(page)));
+  }
+
+  // Slots that are in use, while the free ones are counted.
+  [[nodiscard]] std::uint32_t used_slots() noexcept {
+    std::size_t used = 0;
+    for (unsigned page = 0; page < kPages; ++page)
+      if (const std::uint8_t c = page_class[page].load(); c != kFree && c != kInternal && run_of[page].load() == page)
+        used += run_slots(page) - free_slots[page].load();
+    return static_cast<std::uint32_t>(used);
   }
 
   // ---- runs whose slots are all free, while they are counted

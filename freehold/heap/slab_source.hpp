@@ -15,9 +15,9 @@
 #include <cstddef>
 #include <new>
 
-#include "freehold/alloc/engine.hpp"
+#include "freehold/alloc/scope/scope.hpp"
 #include "freehold/base/poison.hpp"
-#include "freehold/check/block.hpp"
+#include "freehold/check/claim.hpp"
 #include "freehold/check/settings.hpp"
 #include "freehold/heap/block_owners.hpp"
 #include "freehold/heap/heap_options.hpp"
@@ -44,6 +44,10 @@ struct BlockChecks {
   std::size_t (*remove)(OwnedBlocks& blocks, const void* block) noexcept;
   void* (*remove_any)(OwnedBlocks& blocks) noexcept;
   bool (*has)(const OwnedBlocks& blocks, const void* block) noexcept;
+  // All of them, of a heap that ends: plain code may free them.
+  void (*orphan)(OwnedBlocks& blocks) noexcept;
+  // The stacks that allocated them.
+  void (*report)(const OwnedBlocks& blocks) noexcept;
 };
 // Those of the engine of this shared object, and its book.
 [[gnu::visibility("hidden")]] extern const BlockChecks kEngineChecks;
@@ -67,19 +71,19 @@ class EngineSlabsOf {
 
  private:
   [[gnu::visibility("hidden")]] static std::size_t bytes_of_here(const void* block) noexcept {
-    return alloc::usable_size(block);
+    return alloc::slab_bytes(block);
   }
   [[gnu::visibility("hidden")]] static void* take_here(std::size_t bytes, std::size_t alignment) noexcept {
     // AddressSanitizer's search for leaks does not look into memory that it has not seen allocated.
     if constexpr (kAsan) return ::operator new(bytes, std::align_val_t{alignment}, std::nothrow);
-    return alloc::allocate_aligned(alignment, bytes);
+    return alloc::allocate_slab(bytes, alignment);
   }
   [[gnu::visibility("hidden")]] static void give_back_here(void* block, std::size_t alignment) noexcept {
     if constexpr (kAsan) return ::operator delete(block, std::align_val_t{alignment});
-    alloc::deallocate(block);
+    alloc::deallocate_slab(block);
   }
   [[gnu::visibility("hidden")]] static bool is_from_here(const void* block) noexcept {
-    return kAsan || alloc::usable_size(block) != 0;
+    return kAsan || alloc::slab_bytes(block) != 0;
   }
 
   void* (*take_)(std::size_t, std::size_t) noexcept;

@@ -17,10 +17,11 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "freehold/alloc/scope/scope.hpp"
 #include "freehold/base/bits.hpp"
 #include "freehold/base/check.hpp"
 #include "freehold/base/poison.hpp"
-#include "freehold/check/block.hpp"
+#include "freehold/check/claim.hpp"
 #include "freehold/heap/checked_heap.hpp"
 #include "freehold/heap/heap_memory.hpp"
 #include "freehold/heap/heap_options.hpp"
@@ -124,6 +125,8 @@ class Slabs {
   }
   // Misuse ends in fatal().
   void give_checked(void* block, const check::Claim& claim) noexcept { checked_.give(memory_, block, claim); }
+  void orphan_checked() noexcept { checked_.orphan(memory_); }
+  void report_checked() const noexcept { checked_.report(memory_); }
   [[nodiscard]] bool allows(std::size_t bytes) const noexcept { return memory_.allows(bytes); }
 
   // ---- one block
@@ -222,19 +225,45 @@ class Slabs {
   // Returns the bytes of the slabs that went back. Cost: three passes over the free slots.
   template <class Lists, class Bumps>
   std::size_t reclaim(const Lists& list, const Bumps& bumps) noexcept {
-    for (unsigned c = 0; c < Classes::kCount; ++c) {
-      for (Free* slot = list(c).load(); slot != nullptr; slot = next(slot)) SlabType::count_free(slot, 1);
-    }
-    bumps([](unsigned c, std::byte* begin, std::byte* end) noexcept {
-      if (begin != end)
-        SlabType::count_free(begin,
-                             static_cast<std::uint16_t>(static_cast<std::size_t>(end - begin) / Classes::slot_bytes(c)));
-      return false;
-    });
+    count_free_slots(list, bumps);
     for (unsigned c = 0; c < Classes::kCount; ++c) drop_free_runs(list(c));
     bumps(
         [](unsigned, std::byte* begin, std::byte* end) noexcept { return begin != end && SlabType::is_in_free_run(begin); });
     return give_free_runs_back();
+  }
+
+  // ---- scopes: see HeapMemory
+
+  // From now on scopes use the heap. False: no memory, and they do not.
+  [[nodiscard]] bool begin_scopes(alloc::ScopedHeap& scoped) noexcept {
+    if (put_all(scoped)) {
+      memory_.begin_scopes(scoped);
+      return true;
+    }
+    for_each_header([&](SlabType* header) { scoped.engine->remove(header->start() + SlabType::kHeaderBytes); });
+    return false;
+  }
+  // What the heap has is of `scoped`. False: there is no memory for that, which it needs once.
+  bool put_all(alloc::ScopedHeap& scoped) noexcept {
+    bool all = true;
+    for_each_header(
+        [&](SlabType* header) { all = all && scoped.engine->put(header->start() + SlabType::kHeaderBytes, scoped); });
+    return all;
+  }
+  // Hands all slabs and large blocks with blocks in use to `ended`; the others go back, but that of `ended`. Pre: the caller
+  // is alone, and reclaimed; `list` and `bumps` as there.
+  template <class Ended, class Lists, class Bumps>
+  void hand_over(Ended& ended, const HeapStats& last, const Lists& list, const Bumps& bumps) noexcept {
+    std::size_t parts = 0;
+    for_each_header([&](SlabType*) { ++parts; });
+    count_free_slots(list, bumps);
+    ended.begin(parts, last);
+    for_each_header([&](SlabType* header) {
+      const std::uint32_t blocks = header->kind.load() == SlabKind::kLarge ? 1 : header->used_slots();
+      ended.adopt(*header, blocks);
+    });
+    slabs_.clear();
+    larges_.clear();
   }
 
   // Makes all pages of class c free ones. Pre: none of its slots is out. Cost: a pass over the slabs.
@@ -278,6 +307,7 @@ class Slabs {
   [[nodiscard]] const base::HeapPoison& poison() const noexcept { return memory_.poison(); }
 
   [[nodiscard]] Refusal refusal() const noexcept { return memory_.refusal(); }
+  [[nodiscard]] const Source& source() const noexcept { return memory_.source(); }
   [[nodiscard]] std::size_t held_bytes() const noexcept { return memory_.held_bytes(); }
   [[nodiscard]] std::size_t used_bytes() const noexcept { return memory_.used_bytes(); }
   void add_to(HeapStats& stats) const noexcept {
@@ -322,6 +352,28 @@ class Slabs {
   }
 
  private:
+  // f(header) for each slab and each large block, and may end it.
+  template <class F>
+  void for_each_header(const F& f) noexcept {
+    for (SlabType *slab = slabs_.first(), *following; slab != nullptr; slab = following) {
+      following = slabs_.after(*slab);
+      f(slab);
+    }
+    larges_.for_each(f);
+  }
+  template <class Lists, class Bumps>
+  void count_free_slots(const Lists& list, const Bumps& bumps) noexcept {
+    for (unsigned c = 0; c < Classes::kCount; ++c) {
+      for (Free* slot = list(c).load(); slot != nullptr; slot = next(slot)) SlabType::count_free(slot, 1);
+    }
+    bumps([](unsigned c, std::byte* begin, std::byte* end) noexcept {
+      if (begin != end)
+        SlabType::count_free(begin,
+                             static_cast<std::uint16_t>(static_cast<std::size_t>(end - begin) / Classes::slot_bytes(c)));
+      return false;
+    });
+  }
+
   // Slabs that are looked at for a run of pages before another one is taken.
   static constexpr unsigned kLooks = 8;
 
@@ -362,6 +414,10 @@ class Slabs {
     for (unsigned page = 0; page < internal; ++page) slab->page_class[page].store(SlabType::kInternal);
     slab->open.store(static_cast<std::uint16_t>(SlabType::kAllPages << internal));
     poison().poison(slab->start() + begin, SlabType::kBytes - begin);
+    if (!memory_.put(slab)) {
+      memory_.give_back(slab, SlabType::kBytes);
+      return nullptr;
+    }
     slabs_.push(*slab);
     open_.push(*slab);
     slabs_count_.store(slabs_count_.load() + 1);

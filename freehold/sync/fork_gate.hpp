@@ -117,6 +117,14 @@ class ForkGate {
     if (how_.load(std::memory_order_relaxed) != kAlone) init();  // the child is a separate process
   }
 
+  // Orders a mark that the caller has set before its later loads, for a thread that calls fence_others(): one that is fenced
+  // before it sets the mark sees that it has to fence now.
+  void fence() const noexcept {
+    A::light_fence();
+    if (how_.load(std::memory_order_relaxed) != kForOthers) [[unlikely]]
+      A::fence(std::memory_order_seq_cst);
+  }
+
   // Forks under way, in any thread. Relaxed: a glance, or ordered by DeferredList.
   [[nodiscard]] std::uint32_t forks() const noexcept { return forks_.load(std::memory_order_relaxed); }
   // A thread waits on this word (wait_shared) until it changes.
@@ -137,13 +145,6 @@ class ForkGate {
       return A::heavy_fence();
     }
   }
-  // After the mark was set: a thread that is fenced before it sets the mark sees that it has to fence now.
-  void fence() const noexcept {
-    A::light_fence();
-    if (how_.load(std::memory_order_relaxed) != kForOthers) [[unlikely]]
-      A::fence(std::memory_order_seq_cst);
-  }
-
   alignas(base::kCacheLine) Mark forks_{0};
   typename A::template atomic<std::uint32_t> how_{kAlone};
   SharedMark shared_[kSharedMarks];

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::{env, fs, process};
 
 /// The folders of the engine; `malloc` has the exported symbols, of which the crate takes some.
-const PARTS: [&str; 7] = ["alloc", "base", "check", "os", "profile", "slots", "sync"];
+const PARTS: [&str; 8] = ["alloc", "base", "check", "heap", "os", "profile", "slots", "sync"];
 /// The malloc family and operator new, for the feature `override`. The linker takes operator new only for a program that has C++
 /// in it, and so a C++ runtime.
 const OVERRIDE: [&str; 3] = ["malloc.cpp", "malloc_info.cpp", "new.cpp"];
@@ -29,6 +29,7 @@ fn main() {
         .collect();
     sources.push(root.join("freehold/malloc/stats.cpp"));
     sources.push(root.join("freehold/malloc/count.cpp"));
+    sources.push(root.join("freehold/malloc/scope.cpp"));
     sources.push(package.join("src/shim.cpp"));
     compiler(&root).files(sources).compile("freehold_engine");
 

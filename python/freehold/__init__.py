@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from freehold._files import find_library as find_library
     from freehold._files import find_malloc as find_malloc
     from freehold._malloc import count as count
+    from freehold._malloc import heap as heap
     from freehold._malloc import profile_start as profile_start
     from freehold._malloc import profile_stop as profile_stop
     from freehold._malloc import profile_write as profile_write
@@ -35,11 +36,11 @@ if TYPE_CHECKING:
 _HOMES = {
     "ProcessPool": "_process_pool", "WorkerDied": "_process_pool", "TooLarge": "_process_pool",
     "preload": "_preload", "is_active": "_preload",
-    "stats": "_malloc", "trim": "_malloc", "count": "_malloc",
+    "stats": "_malloc", "trim": "_malloc", "count": "_malloc", "heap": "_malloc",
     "profile_start": "_malloc", "profile_stop": "_malloc", "profile_write": "_malloc",
     "find_library": "_files", "find_malloc": "_files", "find_command": "_files",
 }
-__all__ = ["ProcessPool", "TooLarge", "WorkerDied", "count", "find_command", "find_library", "find_malloc", "is_active", "preload", "profile_start",
+__all__ = ["ProcessPool", "TooLarge", "WorkerDied", "count", "find_command", "find_library", "find_malloc", "heap", "is_active", "preload", "profile_start",
            "profile_stop", "profile_write", "stats", "trim"]
 __version__ = "0.1.0"
 

@@ -75,6 +75,73 @@ def count() -> "Iterator[dict[str, int]]":
         counts.update((name, getattr(figures, name)) for name in _COUNTED)
 
 
+class _HeapOptions(ctypes.Structure):
+    """freehold_heap_options_t."""
+
+    _fields_ = [("size", ctypes.c_size_t), ("kind", ctypes.c_int), ("waits", ctypes.c_int), ("name", ctypes.c_char_p),
+                ("limit_bytes", ctypes.c_size_t), ("on_limit", ctypes.c_void_p), ("on_limit_context", ctypes.c_void_p),
+                ("binds_node", ctypes.c_int), ("node", ctypes.c_int)]
+
+
+_HEAP_COUNTS = ("live_objects", "live_bytes", "used_bytes", "held_bytes", "limit_bytes", "slabs", "large_blocks", "conflicts", "peak_bytes")
+
+
+class _HeapStats(ctypes.Structure):
+    """freehold_heap_stats_t."""
+
+    _fields_ = [("size", ctypes.c_size_t), ("name", ctypes.c_char_p), *((name, ctypes.c_uint64) for name in _HEAP_COUNTS)]
+
+
+class Heap:
+    """A private heap. In a `with` block of it every malloc of this thread, in whatever library, takes its memory from the heap.
+
+    Blocks may be freed anywhere. No `await` and no `yield` in the block: another task would run in it. heap() makes one.
+    """
+
+    def __init__(self, name: str, limit_bytes: int) -> None:
+        self._library, self._name, self.limit_bytes = _library(), name.encode(), limit_bytes
+        self._library.freehold_heap_create.restype = ctypes.c_void_p
+        options = _HeapOptions(size=ctypes.sizeof(_HeapOptions), name=self._name, limit_bytes=limit_bytes)
+        heap = self._library.freehold_heap_create(ctypes.byref(options))
+        _checked(0 if heap else -1)
+        self._heap = ctypes.c_void_p(heap)
+
+    def __enter__(self) -> "Heap":
+        _checked(self._library.freehold_heap_enter(self._heap))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._library.freehold_heap_leave()
+
+    def stats(self) -> "dict[str, int]":
+        """Figures of the heap: bytes and counts, by the names of freehold_heap_stats_t in freehold/heap.h."""
+        figures = _HeapStats()
+        _checked(self._library.freehold_heap_stats(self._heap, ctypes.byref(figures), ctypes.c_size_t(ctypes.sizeof(figures))))
+        return {name: getattr(figures, name) for name in _HEAP_COUNTS}
+
+
+_heaps: "dict[str, Heap]" = {}
+
+
+def heap(name: str, limit_bytes: int = 0) -> Heap:
+    """The private heap of this name, which lives as long as the process.
+
+    with freehold.heap("numbers"):
+        table = numpy.zeros(1_000_000)
+    freehold.heap("numbers").stats()["live_bytes"]
+
+    Python takes objects up to 512 bytes from pools of its own: PYTHONMALLOC=malloc has all of them in the heap. MemoryError in
+    the block if the limit is reached.
+
+    limit_bytes  of what the heap uses, when its name comes for the first time; 0: no limit
+    """
+    if limit_bytes < 0:
+        raise ValueError("limit_bytes must be 0 or more bytes")
+    if name not in _heaps:
+        _heaps[name] = Heap(name, limit_bytes)
+    return _heaps[name]
+
+
 def trim() -> int:
     """Gives free memory back to the system; returns the bytes that went back."""
     function = _library().freehold_trim

@@ -18,11 +18,6 @@ using sim::CoherentAtomics;
 struct ManyCpus : heap::HeapGeometry {
   static constexpr unsigned shards() noexcept { return 64; }
 };
-struct Unregistered {
-  template <class Heap>
-  explicit Unregistered(Heap&) noexcept {}
-  static void end() noexcept {}
-};
 // A heap behind one lock: what the article's program heap was, and what an owner-locked heap and its users' lock are.
 struct alignas(base::kCacheLine) LockedHeap {
   sync::Mutex<CoherentAtomics> lock;
@@ -38,7 +33,7 @@ struct alignas(base::kCacheLine) LockedHeap {
   }
 };
 struct alignas(base::kCacheLine) SharedHeap {
-  heap::BasicPrivateHeap<CoherentAtomics, ManyCpus, heap::EngineSlabs, Unregistered> heap;
+  heap::BasicPrivateHeap<CoherentAtomics, ManyCpus, heap::EngineSlabs, heap::Unregistered> heap;
 
   void* allocate() noexcept { return heap.allocate(40, 8); }
   void deallocate(void* block) noexcept { heap.deallocate(block, 40, 8); }

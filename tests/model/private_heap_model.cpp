@@ -8,7 +8,8 @@
 #include <array>
 #include <cstring>
 
-#include "freehold/heap/private_heap.hpp"
+#include "freehold/alloc/scope/heap_map.hpp"
+#include "freehold/heap/scoped_heap.hpp"
 #include "sim/sim_atomics.hpp"
 #include "tests/model/mutants.hpp"
 #include "tests/model/scenarios.hpp"
@@ -63,19 +64,14 @@ struct FewSlabs {
     return nullptr;
   }
   static void give_back(void* block, std::size_t) noexcept {
+    SIM_CHECK(memory().taken[(static_cast<std::byte*>(block) - memory().slabs[0]) / kSlabBytes]);
     memory().taken[(static_cast<std::byte*>(block) - memory().slabs[0]) / kSlabBytes] = false;
   }
   static bool is_from(const void*) noexcept { return true; }
 };
 
-struct Unregistered {
-  template <class Heap>
-  explicit Unregistered(Heap&) noexcept {}
-  static void end() noexcept {}
-};
-
 template <class A, class Orders = PrivateHeapOrders>
-using Heap = BasicPrivateHeap<A, Tiny, FewSlabs, Unregistered, Orders>;
+using Heap = BasicPrivateHeap<A, Tiny, FewSlabs, heap::Unregistered, Orders>;
 
 // Uses a block as its owner may. The first words are where the heap keeps its links.
 void use(void* block) {
@@ -227,7 +223,7 @@ struct Owned : Tiny {
   static constexpr unsigned kOwners = 4;
 };
 template <class A, class Orders = PrivateHeapOrders>
-using OwnedHeap = BasicPrivateHeap<A, Owned, FewSlabs, Unregistered, Orders>;
+using OwnedHeap = BasicPrivateHeap<A, Owned, FewSlabs, heap::Unregistered, Orders>;
 
 // Each thread has one block at a time, `pairs` times; the shard's owner changes with who takes it.
 template <class H, unsigned kThreads, unsigned kPairs>
@@ -329,6 +325,96 @@ struct SilentAtomics : SimAtomics {
 TEST(PrivateHeap_Mutants, NobodyIsWoken_Deadlock) {
   const sim::Scenarios waits = {{within("wait", 2, 1), scarce<Heap<SilentAtomics>, WhenLimited::kWait>}};
   EXPECT_EQ(sim::first_failure("private_heap", waits, 2), Failure::kDeadlock);
+}
+
+// ---- scopes: frees that find the heap by themselves, while it ends
+
+// What the slabs of a scope's heap come from. Who gives a slab back may write to all of it: a block that another thread has
+// still, or whose use is not visible, is a race.
+struct ScopeSlabs : FewSlabs {
+  inline static void* blocks[2];
+  static void give_back(void* slab, std::size_t alignment) noexcept {
+    for (void* const block : blocks)
+      if (static_cast<std::size_t>(static_cast<std::byte*>(block) - static_cast<std::byte*>(slab)) < kSlabBytes) use(block);
+    FewSlabs::give_back(slab, alignment);
+  }
+};
+
+// The engine's part: which heap has a slab, and the threads' marks.
+template <class MapOrders, bool kFences, bool kWaits>
+struct ScopeWorld {
+  using Map = alloc::HeapMap<alloc::ScopedHeap, SimAtomics, os::Pages, MapOrders>;
+  struct State {
+    typename Map::Entry entries[FewSlabs::kSlabs]{};
+    typename Map::Mark marks[2]{};
+  };
+  inline static State* state;
+  static typename Map::Entry& entry(const void* address) {
+    return state->entries[(static_cast<const std::byte*>(address) - FewSlabs::memory().slabs[0]) / FewSlabs::kSlabBytes];
+  }
+  static constexpr alloc::ScopeEngine kEngine{nullptr,
+                                              nullptr,
+                                              nullptr,
+                                              nullptr,
+                                              [](const void* address, alloc::ScopedHeap& heap) noexcept {
+                                                Map::put(entry(address), &heap);
+                                                return true;
+                                              },
+                                              [](const void* address) noexcept { Map::put(entry(address), nullptr); },
+                                              [](const alloc::ScopedHeap& heap) noexcept {
+                                                if (kFences) SimAtomics::heavy_fence();
+                                                for (const auto& mark : state->marks)
+                                                  if (kWaits)
+                                                    sync::wait_until<SimAtomics>([&] { return !Map::is_used(mark, &heap); });
+                                              },
+                                              nullptr};
+  static void free(unsigned thread, void* block) {
+    use(block);
+    const bool found = Map::with_heap(
+        state->marks[thread], entry(block), [] { SimAtomics::light_fence(); },
+        [block](alloc::ScopedHeap& heap) { heap.calls->deallocate(heap, block); });
+    SIM_CHECK(found);
+  }
+};
+
+// Two threads free a block each, while a third ends the heap. Everything goes back, once.
+template <class Orders, class World>
+void ends_before_its_blocks(Execution& run) {
+  using H = BasicPrivateHeap<SimAtomics, Tiny, ScopeSlabs, heap::Unregistered, Orders>;
+  start_afresh();
+  typename World::State state;
+  World::state = &state;
+  alignas(H) std::byte room[sizeof(H)];
+  auto* const heap = ::new (room) H;
+  alloc::ScopedHeap* const scoped = heap::scoped_heap(*heap, World::kEngine);
+  SIM_CHECK(scoped != nullptr);
+  for (void*& block : ScopeSlabs::blocks) block = scoped->calls->allocate(*scoped, kBytes, 16);
+  for (unsigned thread = 0; thread < 2; ++thread) run.spawn([thread] { World::free(thread, ScopeSlabs::blocks[thread]); });
+  run.spawn([heap] { heap->~H(); });
+  run.check([&] {
+    for (const bool taken : FewSlabs::memory().taken) SIM_CHECK(!taken);
+    for (const auto& entry : state.entries) SIM_CHECK(World::Map::heap_of(entry) == nullptr);
+  });
+}
+template <class Orders = PrivateHeapOrders, class MapOrders = alloc::HeapMapOrders, bool kFences = true, bool kWaits = true>
+const sim::Scenarios kScopes{{within("ends", 2, 1), ends_before_its_blocks<Orders, ScopeWorld<MapOrders, kFences, kWaits>>}};
+
+TEST(PrivateHeap_Model, AHeapThatEndsBeforeItsBlocks) { sim::expect_all_ok("private heap/scopes", kScopes<>); }
+
+void expect_scope_mutant_killed(const sim::Scenarios& scenarios, const char* what) {
+  EXPECT_NE(sim::first_failure("private heap/scopes", scenarios, 2, 1), Failure::kNone) << what;
+}
+FREEHOLD_WEAKER(PartNotReleased, PrivateHeapOrders, kLeavePart, acquire);
+FREEHOLD_WEAKER(PartNotAcquired, PrivateHeapOrders, kLeavePart, release);
+FREEHOLD_WEAKER(LeavesRelaxed, alloc::HeapMapOrders, kLeave, relaxed);
+FREEHOLD_WEAKER(LooksRelaxed, alloc::HeapMapOrders, kLook, relaxed);
+TEST(PrivateHeap_Model, MutantsOfScopes_AreKilled) {
+  expect_scope_mutant_killed(kScopes<PartNotReleased>, "a part is left without a release");
+  expect_scope_mutant_killed(kScopes<PartNotAcquired>, "a part is left without an acquire");
+  expect_scope_mutant_killed(kScopes<PrivateHeapOrders, LeavesRelaxed>, "a call is left without a release");
+  expect_scope_mutant_killed(kScopes<PrivateHeapOrders, LooksRelaxed>, "a mark is looked at without an acquire");
+  expect_scope_mutant_killed(kScopes<PrivateHeapOrders, alloc::HeapMapOrders, false>, "no fence at the heap's end");
+  expect_scope_mutant_killed(kScopes<PrivateHeapOrders, alloc::HeapMapOrders, true, false>, "no wait at the heap's end");
 }
 
 }  // namespace

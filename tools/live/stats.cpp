@@ -221,9 +221,22 @@ class Lists {
       return;
     read_list<heap::LiveHeap>(head, to.heaps, to.lists_changed,
                               [&](const heap::LiveHeap& one) -> std::optional<LiveHeapFigures> {
+                                if (one.calls == layout.ended_calls) return ended_heap_figures(one, layout);
                                 if (one.calls != layout.calls) return std::nullopt;
                                 return heap_figures(one, layout);
                               });
+  }
+
+  // A heap that has ended before the last of its blocks. None: it went with that meanwhile.
+  std::optional<LiveHeapFigures> ended_heap_figures(const heap::LiveHeap& of, const heap::LiveHeapLayout& layout) {
+    LiveHeapFigures figures;
+    const auto number = [&](std::uint32_t offset, std::uint64_t& value) { return memory_.read(of.heap + offset, value); };
+    if (!number(layout.ended_blocks, figures.live_objects) || !number(layout.ended_bytes, figures.live_bytes) ||
+        !number(layout.ended_held_bytes, figures.held_bytes))
+      return std::nullopt;
+    figures.name = memory_.text(of.name) + " (ended)";
+    figures.used_bytes = figures.held_bytes;
+    return figures;
   }
 
   // None: it has ended since.

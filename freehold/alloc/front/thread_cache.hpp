@@ -31,6 +31,8 @@
 
 namespace freehold::alloc {
 
+struct ScopedHeap;
+
 template <sync::Atomics A, class Config>
 struct ThreadCache {
   using Classes = typename Config::Classes;
@@ -88,9 +90,11 @@ struct ThreadCache {
   // Set while the owner is inside the engine (sync/fork_gate.hpp); written by the owner, read by threads that fork. A fork's
   // child must not trust a cache whose owner was inside when the process was copied.
   typename A::template atomic<std::uint32_t> inside{0};
-  typename A::template atomic<std::int32_t> thread{0};  // the system's id of the owner; 0: unknown
-  Counter remote_frees{0};                              // slots given back to spans that another thread used last
-  ThreadCache* next_ended = nullptr;                    // the next cache whose thread ended while another forked
+  typename A::template atomic<std::int32_t> thread{0};            // the system's id of the owner; 0: unknown
+  typename A::template atomic<ScopedHeap*> heap_in_use{nullptr};  // that the owner is amid a call of: a HeapMap's mark
+  ThreadCache* spare_detour = nullptr;                            // for the owner's next count or scope
+  Counter remote_frees{0};                                        // slots given back to spans that another thread used last
+  ThreadCache* next_ended = nullptr;                              // the next cache whose thread ended while another forked
   ThreadCache* next = nullptr;
   ThreadCache* previous = nullptr;
 

@@ -204,6 +204,7 @@ void* engine::allocate_unusual(const check::Request& request, bool zeroed) noexc
 }
 
 bool engine::deallocate_unusual(void* block, const Claim& claim) noexcept {
+  if (free_in_heap(block)) return true;
   if (Detour* const detour = present_detour(); detour != nullptr && block != nullptr)
     free_counted(*detour, block, claim);
   else if (is_checked())
@@ -255,7 +256,9 @@ bool deallocate_looked_at(void* block, const Claim& claim) noexcept {
   return freed;
 }
 
-void engine::deallocate_checked(void* block, const Claim& claim) noexcept { (void)deallocate_looked_at(block, claim); }
+void engine::deallocate_checked(void* block, const Claim& claim) noexcept {
+  if (!free_in_heap(block)) (void)deallocate_looked_at(block, claim);
+}
 
 void* engine::reallocate_checked(void* block, std::size_t bytes) noexcept {
   const std::uint32_t stack = check::note_call_stack();
@@ -278,6 +281,19 @@ void* engine::reallocate_checked(void* block, std::size_t bytes) noexcept {
 std::size_t engine::checked_usable_size(const void* block) noexcept {
   const std::size_t bytes = g_fork_blocks.bytes_of(block);
   return bytes != 0 ? bytes : g_blocks.usable_size(block);
+}
+
+void report_blocks(const char* what, bool (*is_wanted)(const void* context, const void* block) noexcept,
+                   const void* context) noexcept {
+  (void)run_inside([&] {
+    check::LeakList list(g_pages);
+    g_blocks.for_each_live(
+        [&](const check::Contents& contents, const void* block) {
+          if (is_wanted(context, block)) list.add(contents);
+        },
+        [] {});
+    list.write(what);
+  });
 }
 
 std::size_t check_all() noexcept {

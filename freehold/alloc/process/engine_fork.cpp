@@ -108,6 +108,7 @@ void after_fork_in_child() noexcept {
   choose_slow_calls();  // another thread may have been in the middle of it
   checks_after_fork_in_child();
   profile::after_fork_in_child();
+  scopes_after_fork_in_child();
   g_gate.reset(t_fork.forks);
   if (os::is_confined()) {  // the fork came during confine(), whose thread is not here
     g_gate.fence_alone_from_start();

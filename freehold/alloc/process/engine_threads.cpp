@@ -96,7 +96,7 @@ void count_sharing_threads_alone() noexcept {
 // Runs after thread-local destructors, among the destructors of keys; waits for the last round, so that theirs still find
 // the cache. Later frees go straight to the bitmap.
 void thread_ends(void* cache_pointer) noexcept {
-  for (Counts counts; end_count(counts);) continue;
+  end_detours();
   auto* cache = static_cast<NativeCache*>(cache_pointer);
   if (cache == &g_modes.cpu) {  // it keeps nothing
     g_sharing_threads.fetch_sub(1, std::memory_order_relaxed);
@@ -119,7 +119,7 @@ namespace {
 // Runs among the destructors of thread-local objects, where the program has taken all keys: what theirs free later, and
 // those of keys, goes straight to the bitmap.
 void thread_ends_without_key(void* cache) noexcept {
-  for (Counts counts; end_count(counts);) continue;
+  end_detours();
   if (cache != t_cache) return;
   t_cache = &g_modes.late;
   detach_cache(static_cast<NativeCache*>(cache));

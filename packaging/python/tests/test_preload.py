@@ -102,6 +102,17 @@ with freehold.count() as counts:
     kept = bytearray(1 << 20)
     del kept
 assert counts["allocations"] >= 1 and counts["freed_bytes"] >= 1 << 20 <= counts["peak_bytes"], counts
+with freehold.heap("session") as session:
+    kept = bytearray(1 << 20)
+assert session.stats()["live_bytes"] >= 1 << 20 and freehold.heap("session") is session
+del kept
+assert session.stats()["live_bytes"] < 1 << 20 <= session.stats()["peak_bytes"]
+try:
+    with freehold.heap("small", limit_bytes=1 << 20):
+        bytearray(2 << 20)
+except MemoryError:
+    kept = bytearray(2 << 20)  # this heap alone refuses
+    del kept
 assert freehold.stats()["run_bytes"] < 40_000_000 and freehold.stats()["threads"] == 1
 try:
     freehold.profile_write("/nonexistent/profile")

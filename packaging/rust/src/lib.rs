@@ -23,7 +23,9 @@
 #![warn(missing_docs)]
 
 use core::alloc::{GlobalAlloc, Layout};
-use core::ffi::c_void;
+use core::ffi::{c_char, c_void, CStr};
+use core::marker::PhantomData;
+use core::sync::atomic::{AtomicUsize, Ordering};
 
 extern "C" {
     fn freehold_rust_allocate(bytes: usize, alignment: usize) -> *mut c_void;
@@ -43,6 +45,12 @@ extern "C" {
     fn freehold_stats(out: *mut Stats, size: usize) -> i32;
     fn freehold_count_begin(on_allocation: i32) -> i32;
     fn freehold_count_end(out: *mut Counts, size: usize) -> i32;
+    fn freehold_scope_engine() -> *const c_void;
+    fn freehold_heap_create(options: *const HeapOptions) -> *mut c_void;
+    fn freehold_heap_destroy(heap: *mut c_void);
+    fn freehold_heap_stats(heap: *mut c_void, out: *mut HeapStats, size: usize) -> i32;
+    fn freehold_heap_enter(heap: *mut c_void) -> i32;
+    fn freehold_heap_leave();
 }
 
 /// The allocator, for `#[global_allocator]`. It has no state of its own: all values of this type are the same allocator.
@@ -166,6 +174,165 @@ pub struct Counts {
     pub freed_bytes: u64,
     /// The most by which allocated bytes exceeded freed ones.
     pub peak_bytes: u64,
+}
+
+/// A private heap: while a thread is in a scope of it, the global allocator takes the thread's blocks from the heap.
+///
+/// ```
+/// # #[global_allocator]
+/// # static ALLOCATOR: freehold::Freehold = freehold::Freehold;
+/// let heap = freehold::Heap::new(core::ffi::CStr::from_bytes_with_nul(b"orders\0").unwrap(), 64 << 20).unwrap();
+/// let numbers: Vec<u64> = {
+///     let _scope = heap.enter();
+///     (0..1000).collect()
+/// };
+/// assert!(heap.stats().live_bytes >= 8000);
+/// drop(numbers); // anywhere, in any thread
+/// ```
+///
+/// Blocks may outlive the heap: its memory goes back with the last of them.
+#[derive(Debug)]
+pub struct Heap {
+    heap: *mut c_void,
+    scopes: AtomicUsize,
+}
+
+// SAFETY: the heap is one for any thread.
+unsafe impl Send for Heap {}
+unsafe impl Sync for Heap {}
+
+impl Heap {
+    /// A new heap, which takes no memory before its first block. `limit_bytes`: of what it uses; 0: no limit. `None`: there is no
+    /// memory for it.
+    pub fn new(name: &'static CStr, limit_bytes: usize) -> Option<Heap> {
+        let options = HeapOptions {
+            size: core::mem::size_of::<HeapOptions>(),
+            name: name.as_ptr(),
+            limit_bytes,
+            ..HeapOptions::default()
+        };
+        // SAFETY: the options are whole, and the name lives for ever.
+        let heap = unsafe { freehold_heap_create(&options) };
+        (!heap.is_null()).then_some(Heap {
+            heap,
+            scopes: AtomicUsize::new(0),
+        })
+    }
+
+    /// The thread's blocks come from the heap until the guard is dropped. Guards are dropped in the reverse order. Panics if there
+    /// is no memory for the scope. Where the heap refuses because of its limit, the allocation fails: for this scope alone.
+    pub fn enter(&self) -> HeapScope<'_> {
+        self.scopes.fetch_add(1, Ordering::Relaxed);
+        HeapScope::of(self.heap, Some(self))
+    }
+
+    /// The figures of the heap at one instant.
+    pub fn stats(&self) -> HeapStats {
+        let mut stats = HeapStats::default();
+        // SAFETY: the library fills what is inside the size.
+        unsafe {
+            freehold_heap_stats(self.heap, &mut stats, core::mem::size_of::<HeapStats>());
+        }
+        stats
+    }
+}
+
+impl Drop for Heap {
+    fn drop(&mut self) {
+        if *self.scopes.get_mut() == 0 {
+            // SAFETY: no thread is in a scope of it; one whose guard was forgotten may be, and has it for ever.
+            unsafe { freehold_heap_destroy(self.heap) };
+        }
+    }
+}
+
+/// A scope of a [`Heap`], or of none, of the thread that made it.
+#[derive(Debug)]
+pub struct HeapScope<'a> {
+    heap: Option<&'a Heap>,
+    not_send: PhantomData<*mut c_void>,
+}
+
+impl<'a> HeapScope<'a> {
+    /// Within a scope of a heap: the thread's blocks come from none until the guard is dropped, for what outlives the scope.
+    pub fn none() -> HeapScope<'static> {
+        HeapScope::of(core::ptr::null_mut(), None)
+    }
+
+    fn of(heap: *mut c_void, of: Option<&'a Heap>) -> HeapScope<'a> {
+        // SAFETY: the heap is alive as long as the guard, or null. The first call has the linker take what the others need.
+        let entered = unsafe { !freehold_scope_engine().is_null() && freehold_heap_enter(heap) == 0 };
+        assert!(entered, "no memory for a scope");
+        HeapScope {
+            heap: of,
+            not_send: PhantomData,
+        }
+    }
+}
+
+impl Drop for HeapScope<'_> {
+    fn drop(&mut self) {
+        // SAFETY: the guard is of this thread.
+        unsafe { freehold_heap_leave() };
+        if let Some(heap) = self.heap {
+            heap.scopes.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// `freehold_heap_options_t` of `freehold/heap.h`.
+#[repr(C)]
+struct HeapOptions {
+    size: usize,
+    kind: i32,
+    waits: i32,
+    name: *const c_char,
+    limit_bytes: usize,
+    on_limit: *const c_void,
+    on_limit_context: *const c_void,
+    binds_node: i32,
+    node: i32,
+}
+
+impl Default for HeapOptions {
+    fn default() -> Self {
+        // SAFETY: a member that is zero is as if it were not given.
+        unsafe { core::mem::zeroed() }
+    }
+}
+
+/// Figures of a heap in bytes and counts: `freehold_heap_stats_t` of `freehold/heap.h`. Later versions append members.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct HeapStats {
+    size: usize,
+    name: *const c_char,
+    /// Blocks that are in use.
+    pub live_objects: u64,
+    /// Of the slots of these blocks.
+    pub live_bytes: u64,
+    /// Of pages that belong to a size class, and of large blocks: what the limit counts.
+    pub used_bytes: u64,
+    /// Of slabs and large blocks: what the engine handed out.
+    pub held_bytes: u64,
+    /// `u64::MAX`: no limit.
+    pub limit_bytes: u64,
+    /// Of 64 KiB.
+    pub slabs: u64,
+    /// Blocks that have memory of their own.
+    pub large_blocks: u64,
+    /// Operations that met another thread.
+    pub conflicts: u64,
+    /// The most that `used_bytes` ever was.
+    pub peak_bytes: u64,
+}
+
+impl Default for HeapStats {
+    fn default() -> Self {
+        // SAFETY: every member may be zero.
+        unsafe { core::mem::zeroed() }
+    }
 }
 
 /// The statistics of the process.

@@ -119,3 +119,26 @@ fn counts_are_exact_while_other_threads_allocate() {
     });
     assert!(caught.is_err());
 }
+
+#[test]
+fn a_scope_has_its_blocks_from_the_heap_until_its_end() {
+    let name = std::ffi::CStr::from_bytes_with_nul(b"tests\0").unwrap();
+    let heap = freehold::Heap::new(name, 0).unwrap();
+    let (kept, plain) = {
+        let _scope = heap.enter();
+        let kept: Vec<u64> = (0..1000).collect();
+        let _none = freehold::HeapScope::none();
+        (kept, vec![0_u8; 5000])
+    };
+    let stats = heap.stats();
+    assert!((8000..16_000).contains(&stats.live_bytes) && stats.live_objects == 1);
+    drop(plain);
+    thread::spawn(move || drop(kept)).join().unwrap();
+    assert_eq!(heap.stats().live_objects, 0);
+    let left: Vec<String> = {
+        let _scope = heap.enter();
+        vec![String::from("lives longer than its heap"); 100]
+    };
+    drop(heap);
+    assert!(left.iter().all(|text| text == "lives longer than its heap"));
+}

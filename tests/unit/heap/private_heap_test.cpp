@@ -323,13 +323,7 @@ struct TwoThreads : sync::NativeAtomics {
     return objects[who];
   }
 };
-struct Unregistered {
-  template <class Heap>
-  explicit Unregistered(Heap&) noexcept {}
-  static void end() noexcept {}
-};
-
-using HeapOfTwo = BasicPrivateHeap<TwoThreads, HeapGeometry, EngineSlabs, Unregistered>;
+using HeapOfTwo = BasicPrivateHeap<TwoThreads, HeapGeometry, EngineSlabs, heap::Unregistered>;
 
 // Slots of a run that another shard began and never used.
 TEST(PrivateHeap, AtTheLimit_UnusedSlotsOfAnotherShardAreFound) {

@@ -34,6 +34,7 @@ constexpr RegisteredHeap::Calls kCalls{
     [](void*) noexcept {},
     [](void*) noexcept { return HeapStats{}; },
     [](const void*, LiveHeapLayout&) noexcept {},
+    [](void*) noexcept { return std::size_t{0}; },
 };
 
 [[noreturn]] void fork_with_a_heap_made_first() {

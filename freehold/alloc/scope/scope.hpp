@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT
+// Scopes: what the engine that serves malloc and a private heap ask of each other, so that a thread's malloc takes its
+// blocks from the heap, and free finds the heap of a block. The heap may be of another shared object than the engine, with
+// an engine of its own: only this table connects them.
+#pragma once
+#include <cstddef>
+
+namespace freehold::alloc {
+
+struct ScopedHeap;
+
+// What the engine asks of a heap: any thread, while its scope is open or the block lives. But for allocate() a heap that has
+// ended answers, too, as long as blocks of it live.
+struct HeapCalls {
+  // Null: the limit or memory.
+  void* (*allocate)(ScopedHeap& heap, std::size_t bytes, std::size_t alignment) noexcept;
+  void (*deallocate)(ScopedHeap& heap, void* block) noexcept;
+  std::size_t (*usable_size)(const ScopedHeap& heap, const void* block) noexcept;
+  // Whether a block of `bytes` may be where this one is.
+  bool (*may_stay)(const ScopedHeap& heap, const void* block, std::size_t bytes) noexcept;
+};
+
+struct ScopeEngine;
+
+// A heap as scopes know it.
+struct ScopedHeap {
+  const HeapCalls* calls = nullptr;
+  void* heap = nullptr;
+  const ScopeEngine* engine = nullptr;  // whose scopes use it
+};
+
+// What a shared object with private heaps has for trim(). It lives for ever.
+struct HeapOwner {
+  std::size_t (*trim_all)() noexcept;
+  // In checked mode, where blocks of a heap lie anywhere: f(context, heap) for the heap of the block. False: none of these.
+  bool (*with_heap_of)(const void* block, void (*f)(void* context, ScopedHeap& heap) noexcept, void* context) noexcept;
+  HeapOwner* next = nullptr;
+};
+
+// What a heap asks of the engine.
+struct ScopeEngine {
+  // The calling thread's blocks come from the heap from now on; null: from no heap. False: no memory.
+  bool (*enter)(ScopedHeap* heap) noexcept;
+  // Ends the calling thread's newest scope. Pre: there is one.
+  void (*leave)() noexcept;
+  // Of the calling thread's newest scope; null: there is none, or it is one of no heap.
+  ScopedHeap* (*current)() noexcept;
+  // Once for each owner: before its first scope.
+  void (*add_owner)(HeapOwner& owner) noexcept;
+  // The 64 KiB around the address are the heap's: the beginning of a slab, or of a large block. False: no memory.
+  bool (*put)(const void* address, ScopedHeap& heap) noexcept;
+  // They are no heap's any more.
+  void (*remove)(const void* address) noexcept;
+  // Returns when no thread is amid a call for a block of this heap that began before all its memory was put to another one.
+  void (*wait_for_users)(const ScopedHeap& heap) noexcept;
+  // Whether the calling thread is amid a call for a block of a heap: then it is a handler of signals that came amid it.
+  bool (*is_amid_call)() noexcept;
+};
+
+// The engine of this shared object.
+extern const ScopeEngine kScopeEngine;
+
+// As allocate_aligned() and deallocate(), of no scope and no count: memory of a private heap.
+[[nodiscard]] void* allocate_slab(std::size_t bytes, std::size_t alignment) noexcept;
+void deallocate_slab(void* slab) noexcept;
+[[nodiscard]] std::size_t slab_bytes(const void* slab) noexcept;  // 0: that is none
+
+}  // namespace freehold::alloc
+
+// Of the library whose malloc the program has: freehold::malloc or libfreehold.so.
+extern "C" const freehold::alloc::ScopeEngine* freehold_scope_engine() noexcept;
