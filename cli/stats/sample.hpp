@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The content of `freehold stats`: the figures of a process at one moment, each under one name for the table, JSON and
-// Prometheus, and how fast counters grow between two moments.
+// The content of `freehold stats`: the figures of a process at one moment, for the table, JSON and Prometheus, and how fast
+// counters grow between two moments.
 #pragma once
 #include <sys/types.h>
 
@@ -9,9 +9,12 @@
 #include <string>
 #include <vector>
 
-#include "tools/live/stats.hpp"
+#include "tools/live/named_figures.hpp"
 
 namespace freehold::cli::stats {
+
+using live::Figure;
+using live::figures_of;
 
 struct Sample {
   pid_t pid = 0;
@@ -20,18 +23,6 @@ struct Sample {
   double at_s = 0;      // time by a clock that never goes back
   freehold::live::LiveStats stats;
 };
-
-// One number of the whole process.
-struct Figure {
-  const char* name;   // "purged_bytes"
-  const char* words;  // for the table
-  const char* help;   // a sentence
-  bool is_bytes;
-  bool is_counter;  // it only grows
-  std::uint64_t value;
-};
-// Those that the process's Freehold has, always in the same order: first levels, then counters.
-[[nodiscard]] std::vector<Figure> figures_of(const freehold::live::LiveStats& stats);
 
 // Growth a second of a counter; never negative. None: no time has passed.
 [[nodiscard]] std::optional<double> per_second(std::uint64_t now, std::uint64_t before, double seconds);

@@ -61,7 +61,7 @@ TEST(DoctorAttach, RunningProgram_SaidAndUnharmed) {
   check.value("attached", report, "attached");
   EXPECT_EQ(report.at("pid"), program.pid());
   EXPECT_TRUE(report.at("held").is_null());
-  EXPECT_EQ(ended.out.find("HELD by Freehold"), std::string::npos) << ended.out;
+  EXPECT_EQ(ended.out.find("HELD: by Freehold"), std::string::npos) << ended.out;
   EXPECT_GE(report.at("threads"), 2);
   EXPECT_GT(report.at("user_s"), 0);
   EXPECT_NE(report.at("malloc_file").get<std::string>().find("libc.so"), std::string::npos);
@@ -107,11 +107,11 @@ TEST(DoctorAttach, UnderFreehold_IsNamed) {
   const json& held = report.at("held");
   if (held.is_null() && !may_trace_siblings()) GTEST_SKIP() << "kernel.yama.ptrace_scope: memory of descendants only";
   ASSERT_FALSE(held.is_null()) << report;
-  EXPECT_NE(ended.err.find("HELD by Freehold"), std::string::npos) << ended.err;
+  EXPECT_NE(ended.err.find("HELD: by Freehold"), std::string::npos) << ended.err;
   EXPECT_GE(held.at("threads"), 2);
   EXPECT_GT(held.at("span_claims"), 0);
   EXPECT_GE(held.at("class_span_bytes"), 65'536);
-  EXPECT_EQ(held.at("limit_bytes"), 0);
+  EXPECT_FALSE(held.contains("limit_bytes")) << "no limit is set";
 }
 
 TEST(DoctorAttach, CtrlC_EndsTheWatchingAlone) {

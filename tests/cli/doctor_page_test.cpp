@@ -4,7 +4,7 @@
 
 #include "tests/cli/page_fixture.hpp"
 #include "tests/unit/cli/doctor_support.hpp"
-#include "tools/doctor/report/verdict_text.hpp"
+#include "tools/doctor/report/results_json.hpp"
 
 namespace freehold::tests {
 namespace {
@@ -13,7 +13,7 @@ using namespace doctor::report;
 class DoctorPage : public PageTest {
  protected:
   Seen look_at_page_of(const Diagnosis& diagnosis, const View& view = {}, const std::string& script = {}) {
-    return look_at_text(page_of(diagnosis), view, script);
+    return look_at_text(page_of(report_of(diagnosis)), view, script);
   }
 };
 
@@ -54,7 +54,9 @@ TEST_F(DoctorPage, CallSites_SortAndUnfold) {
             "parse.cpp:210|where ascending|0|6|BUTTON");
 }
 
-TEST_F(DoctorPage, InTheDarkAndOnAPhone_FitsTheWidth) { expect_to_fit(page_of(diagnosis_with(Cause::kRemoteFrees))); }
+TEST_F(DoctorPage, InTheDarkAndOnAPhone_FitsTheWidth) {
+  expect_to_fit(page_of(report_of(diagnosis_with(Cause::kRemoteFrees))));
+}
 
 // Wide ranges are rounded to tens: 34, 33 and 33% are no 90%.
 TEST_F(DoctorPage, PartsOfTheLoss_AddUpToTheBar) {

@@ -77,10 +77,10 @@ TEST(Doctor, NoProgram_TheExampleIsExamined) {
 
 TEST(Doctor, ThreadsByArgument_ProgramGetsThem) {
   const Folder folder;
-  // Notes what it was called with; options come before what was there.
+  // Notes what it was called with.
   const std::string script = folder.file("prog", "#!/bin/sh\necho \"$*\" >> " + folder / "calls" + "\n", 0755);
-  const Ended ended = doctor({"--threads", "1,3", "--arg", "-t '{n} threads'", "--repeat", "1", "--allocators", "freehold",
-                              "--json", folder / "r.json", "--", script, "file"});
+  const Ended ended = doctor({"--threads", "1,3", "--repeat", "1", "--allocators", "freehold", "--json", folder / "r.json",
+                              "--", script, "-t", "{n} threads", "file"});
   EXPECT_TRUE(ended.exited_with(0)) << ended.err;
   const std::string calls = content_of(folder / "calls");
   EXPECT_NE(calls.find("-t 1 threads file\n"), std::string::npos) << calls;
@@ -89,16 +89,14 @@ TEST(Doctor, ThreadsByArgument_ProgramGetsThem) {
 }
 
 TEST(Doctor, BadArguments_OneLineAndExit2) {
-  std::vector<std::vector<std::string>> bad{{"--threads", "1,2", "--arg", "'{n}"},
-                                            {"--allocators", "none=" + built("libpreloadable.so")}};
+  std::vector<std::vector<std::string>> bad{{"--allocators", "none=" + built("libpreloadable.so")}};
   for (const char* const line : {"--threads 0",
                                  "--threads 1,,2 --env N",
                                  "--threads 1,2",
                                  "--threads 2 --env N",
-                                 "--threads 1,2 --arg '-t 4'",
                                  "--env ''",
                                  "--env A=B",
-                                 "--env N --arg {n}",
+                                 "--env N -- true {n}",
                                  "--work hard",
                                  "--allocators nomalloc",
                                  "--allocators freehold,freehold",
@@ -110,18 +108,12 @@ TEST(Doctor, BadArguments_OneLineAndExit2) {
                                  "--budget '5 parsecs'",
                                  "--repeat 0",
                                  "--repeat 2 --budget 5s",
-                                 "--repeat 2 --quick",
-                                 "--stdin /no/such/file",
-                                 "--output loud",
                                  "--for 5s",
                                  "--for never --throughput (x)",
                                  "--ready true",
-                                 "--ready-after 1s",
                                  "--load ''",
                                  "--load true --throughput (open",
                                  "--load true --throughput 'no group'",
-                                 "--keep-recording ''",
-                                 "--keep-recording /proc",
                                  "--json /no/such/folder/x",
                                  "--html /",
                                  "--html -",
@@ -147,7 +139,7 @@ TEST(Doctor, ProgramsThatCannotBeExamined_OneLine) {
       {{"sh", "-c", "kill -SEGV $$"}, 2, "SIGSEGV"},
   };
   for (const auto& [program, code, text] : programs) {
-    std::vector<std::string> arguments{"--quick", "--"};
+    std::vector<std::string> arguments{"--budget", "20s", "--"};
     arguments.insert(arguments.end(), program.begin(), program.end());
     expect_refused(doctor(arguments), text, code);
   }
@@ -182,17 +174,18 @@ TEST(Doctor, MallocBuiltIn_IsSaidAndNothingElseTried) {
   EXPECT_TRUE(results.at("recording").is_null());
 }
 
-TEST(Doctor, KeepRecording_FolderHasIt) {
+// Its standard input is the command's file, from the beginning in each run.
+TEST(Doctor, InputFromAFile_EachRunReadsItAll) {
   const Folder folder;
-  const Ended ended =
-      doctor({"--repeat", "1", "--allocators", "freehold", "--keep-recording", folder / "kept", "--", example(), "2000"});
+  const std::string script = folder.file("prog", "#!/bin/sh\ncat >> " + folder / "seen" + "\n", 0755);
+  const std::string input = folder.file("in", "line\n");
+  Process doctor({"sh", "-c",
+                  command_path() + " doctor --repeat 1 --allocators freehold --json " + (folder / "r.json") + " -- " +
+                      script + " < " + input});
+  const Ended ended = doctor.wait();
   EXPECT_TRUE(ended.exited_with(0)) << ended.err;
-  for (const char* name : {"kept/all", "kept/alone"}) {
-    int traces = 0;
-    for (const auto& file : fs::directory_iterator(folder / name)) traces += file.path().extension() == ".trace" ? 1 : 0;
-    EXPECT_EQ(traces, 1) << name;
-  }
-  EXPECT_TRUE(doctor({"--keep-recording", folder / "kept", "--", "true"}).exited_with(2));  // not empty
+  EXPECT_GE(lines_of(content_of(folder / "seen")), 4);
+  EXPECT_EQ(results_in(folder / "r.json").at("settings").at("input"), input);
 }
 
 TEST(Doctor, Server_ThroughputOfItsLoadIsWhatCounts) {
@@ -223,7 +216,7 @@ TEST(Doctor, ServerWithoutALoad_ItsOwnOutputCounts) {
 TEST(Doctor, ServerThatIsNeverReady_WayOutIsNamed) {
   const Ended ended = doctor({"--budget", "1s", "--load", "true", "--", "sleep", "4713.5"});
   EXPECT_TRUE(ended.exited_with(2)) << ended.status;
-  EXPECT_NE(ended.err.find("--ready-after"), std::string::npos) << ended.err;
+  EXPECT_NE(ended.err.find("--ready 'sleep 3'"), std::string::npos) << ended.err;
   EXPECT_EQ(processes_with("4713.5"), 0);
 }
 

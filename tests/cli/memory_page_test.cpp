@@ -5,16 +5,18 @@
 
 #include "tests/cli/page_fixture.hpp"
 #include "tests/unit/cli/memory_support.hpp"
+#include "tools/doctor/report/results_json.hpp"
 
 namespace freehold::tests {
 namespace {
+using doctor::report::memory_page_of;
 using doctor::report::MemoryDiagnosis;
 using freehold::doctor::MemoryCause;
 
 class MemoryPage : public PageTest {
  protected:
   Seen look_at_page_of(const MemoryDiagnosis& diagnosis, const View& view = {}, const std::string& script = {}) {
-    return look_at_text(page_of(diagnosis), view, script);
+    return look_at_text(memory_page_of(json_of(diagnosis)), view, script);
   }
 };
 
@@ -51,7 +53,7 @@ TEST_F(MemoryPage, NothingRecordedAndNothingTried_SaysWhatThereIs) {
   EXPECT_EQ(count(seen.dom, "NaN") + count(seen.dom, ">undefined<"), 0u);
 }
 
-TEST_F(MemoryPage, InTheDarkAndOnAPhone_FitsTheWidth) { expect_to_fit(page_of(memory_diagnosis())); }
+TEST_F(MemoryPage, InTheDarkAndOnAPhone_FitsTheWidth) { expect_to_fit(memory_page_of(json_of(memory_diagnosis()))); }
 
 TEST_F(MemoryPage, HostileNames_AreShownAsText) {
   MemoryDiagnosis d = memory_diagnosis();

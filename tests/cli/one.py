@@ -101,7 +101,7 @@ def check_refusals(root):
             *([("mount -t tmpfs -o uid=12345,mode=0700 none tmp", "belongs to another user")] if os.geteuid() == 0 else []),
             ("mv tmp tmq", "No such file or directory"),
     ]:
-        for words in (run, ("/bin/freehold", "doctor", "--quick", "--", "/bin/true")):
+        for words in (run, ("/bin/freehold", "doctor", "--budget", "20s", "--", "/bin/true")):
             code, out, err = root.run(*words, setup=setup)
             if (root.folder / "tmq").exists():
                 (root.folder / "tmq").rename(root.folder / "tmp")

@@ -214,7 +214,7 @@ TEST(Run, JsonToAFullDisk_OldFileStaysAndNothingElseIsLeft) {
 TEST(CommandLine, MistypedWord_TheNearestIsOffered) {
   expect_refused(freehold({"doctr", "--", "true"}), "'doctr'; did you mean 'doctor'? See freehold --help");
   expect_refused(freehold({"heap", "profle", "--", "true"}), "did you mean 'profile'? See freehold heap --help");
-  expect_refused(freehold({"doctor", "--quik", "--", "true"}), "did you mean '--quick'? See freehold doctor --help");
+  expect_refused(freehold({"doctor", "--budgt", "--", "true"}), "did you mean '--budget'? See freehold doctor --help");
   expect_refused(freehold({"elephant"}), "elephant");
   EXPECT_EQ(freehold({"elephant"}).err.find("did you mean"), std::string::npos);
   EXPECT_EQ(freehold({"doctor", "--elephant"}).err.find("did you mean"), std::string::npos);

@@ -368,7 +368,7 @@ TEST(Program, CpuTime_CountsChildrenThatWereWaitedFor) {
 }
 
 TEST(Service, TimeIsUp_LoadIsEndedAndItsOutputKept) {
-  const Service service{.ready = "", .ready_after_s = 0.01, .load = "echo rate 9; exec sleep 60", .seconds = 0.3};
+  const Service service{.ready = "sleep 0.01", .load = "echo rate 9; exec sleep 60", .seconds = 0.3};
   const auto done = run_service(shell("exec sleep 60"), {}, service, 30, host());
   EXPECT_EQ(failure_of(done, 30), "");
   EXPECT_EQ(done.output, "rate 9\n");
@@ -377,7 +377,7 @@ TEST(Service, TimeIsUp_LoadIsEndedAndItsOutputKept) {
 
 TEST(Service, ServerAndLoadIgnoreSigterm_DeadlineIsKept) {
   const std::string stubborn = "trap '' TERM; while :; do sleep 0.01; done";
-  const Service service{.ready = "", .ready_after_s = 0.01, .load = stubborn};
+  const Service service{.ready = "sleep 0.01", .load = stubborn};
   const double begin = now_s();
   EXPECT_EQ(run_service(shell(stubborn), {}, service, 0.5, host()).ending, Ending::kOutOfTime);
   EXPECT_LT(now_s() - begin, 0.5 + kGrace_s) << "twice the time that a program has for its end";

@@ -34,8 +34,7 @@
 #include "tools/doctor/facts/perf_map.hpp"
 #include "tools/doctor/facts/recording.hpp"
 #include "tools/doctor/probe/trace_format.hpp"
-#include "tools/doctor/report/comparison.hpp"
-#include "tools/doctor/report/gate.hpp"
+#include "tools/doctor/report/compare_answer.hpp"
 #include "tools/doctor/report/results_json.hpp"
 #include "tools/launch/program.hpp"
 #include "tools/support/failure.hpp"
@@ -155,9 +154,8 @@ void read_profile(const fs::path& file) {
   (void)cli::heap::growth(profiles[0], profiles[1]);
 }
 void read_report(const fs::path& file) {
-  const nlohmann::ordered_json report = doctor::report::read_report(file.string());
-  (void)doctor::report::lost_in(report);
-  (void)doctor::report::compare(doctor::report::side_of(report, "before"), doctor::report::side_of(report, "after"));
+  const doctor::report::NamedSide side = doctor::report::read_side(file.string());
+  (void)doctor::report::compare(side, side);
 }
 void read_perf_map(const fs::path& file) {
   const doctor::PerfMap map = doctor::PerfMap::of_file(file, ::geteuid());
@@ -192,7 +190,7 @@ std::vector<Kind> kinds(const fs::path& folder) {
   return {{"recording", made_recording(), read_recording},
           {"heap profile", content_of(profile), read_profile},
           {"heap profile as JSON", cli::heap::json_of(cli::heap::read_profile(profile)).dump(), read_profile},
-          {"report", doctor::report::results_json(doctor::report::diagnosis_with(doctor::Cause::kAllocatorLock)).dump(),
+          {"report", doctor::report::report_of(doctor::report::diagnosis_with(doctor::Cause::kAllocatorLock)).dump(),
            read_report},
           {"perf map", perf, read_perf_map},
           {"ELF file", content_of(FREEHOLD_SMALL_LIBRARY), read_elf}};

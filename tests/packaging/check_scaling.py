@@ -22,7 +22,7 @@ TREE, COMMAND = map(os.path.abspath, sys.argv[1:])
 SCRIPT = pathlib.Path(TREE, "packaging/ci/check_scaling")
 
 FREEHOLD = """#!/usr/bin/env python3
-import os, pathlib, subprocess, sys
+import json, os, pathlib, subprocess, sys
 here, words = pathlib.Path(sys.argv[0]).parent, sys.argv[1:]
 if "--" not in words or "--json" not in words:
     os.execv({command!r}, ["freehold", *words])
@@ -32,8 +32,11 @@ with open(here / "examined", "a") as log: log.write(" ".join(words[words.index("
 reports = sorted(here.glob("next.*"))
 os.replace(reports[0], options[options.index("--json") + 1])
 gates = [word for at, word in enumerate(options) if word == "--fail-on" or options[at - 1] == "--fail-on"]
-sys.exit(subprocess.call([{command!r}, "doctor", "--from", options[options.index("--json") + 1],
-                          "--summary", options[options.index("--summary") + 1], *gates]))
+asked = subprocess.run([{command!r}, "doctor", *gates, "--", here / "missing"], capture_output=True, text=True)
+if asked.returncode == 2: sys.exit(print(asked.stderr) or 2)
+cause = json.loads(pathlib.Path(options[options.index("--json") + 1]).read_text())["verdict"]["cause"]
+pathlib.Path(options[options.index("--summary") + 1]).write_text("## freehold doctor: " + cause + "\\n")
+sys.exit(bool(gates) and cause in gates[1].split(","))
 """
 
 GH = """#!/usr/bin/env python3

@@ -43,12 +43,12 @@
     byId('pill').textContent = text;
     byId('pill').classList.add(look);
     byId('headline').textContent = verdict.headline;
-    if (verdict.bound) byId('tried').before(make('p', {}, verdict.bound));
     byId('because').append(...verdict.because.map((sentence) => make('li', {}, sentence)));
-    for (const id of ['tried', 'advice']) {
-      if (!verdict[id]) { byId(id).remove(); continue; }
-      const colon = verdict[id].indexOf(':') + 1;
-      byId(id).append(make('strong', {}, verdict[id].slice(0, colon)), verdict[id].slice(colon));
+    if (verdict.bound) byId('because').after(make('p', {}, verdict.bound));
+    const { brings, advice } = verdict;
+    for (const [id, label, sentence] of [['brings', 'Brings: ', brings], ['advice', 'Do: ', advice]]) {
+      if (sentence) byId(id).append(make('strong', {}, label), sentence);
+      else byId(id).remove();
     }
     tiles();
     parts();
@@ -93,6 +93,7 @@
   }
   function steps() {
     if (data.steps.length === 0) return byId('steps').remove();
+    if (isOpen) byId('steps-title').textContent = 'What would decide it';
     byId('steps-list').append(...lines(data.steps.map((step) => [step.what, step.lines])));
   }
 

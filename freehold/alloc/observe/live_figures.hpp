@@ -22,8 +22,8 @@ inline constexpr std::size_t kLiveAlignment = 64;
 inline constexpr std::size_t kMostLiveClasses = 96;
 
 // X(name in the JSON of `freehold doctor attach`, if it is there; figure; what it is). Each is the sum of its entries;
-// signed where a moment's sum may be negative, between two updates that belong together. docs/doctor-attach.md has the
-// table, too (script/check_tables).
+// signed where a moment's sum may be negative, between two updates that belong together. docs/stats.md explains those
+// that are shown.
 // clang-format off
 #define FREEHOLD_LIVE_FIGURES(X) \
   X(slot_bytes, kSlotBytes, "blocks up to 32 KiB, in use or in a thread's cache; up to 64 KiB of each thread's are counted late") \

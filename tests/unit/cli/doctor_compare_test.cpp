@@ -4,13 +4,13 @@
 
 #include "tests/support/test.hpp"
 #include "tests/unit/cli/doctor_support.hpp"
-#include "tools/doctor/report/comparison.hpp"
+#include "tools/doctor/report/compare_answer.hpp"
 #include "tools/doctor/report/results_json.hpp"
 
 namespace freehold::doctor::report {
 namespace {
 
-NamedSide side(const Diagnosis& diagnosis) { return side_of(results_json(diagnosis), "a"); }
+NamedSide side(const Diagnosis& diagnosis) { return side_of(report_of(diagnosis), "a"); }
 
 // Others had a part of the CPUs: the time that they took is read from the report, and said.
 TEST(DoctorComparison, DisturbedReport_IsNoted) {
@@ -22,10 +22,10 @@ TEST(DoctorComparison, DisturbedReport_IsNoted) {
     }
   }
   const NamedSide quiet = side(diagnosis_with(Cause::kAllocatorLock));
-  const std::string text = text_of(compare(quiet, side(d)));
+  const std::string text = report::text_of(document_of(compare(quiet, side(d)), Gate{}));
   EXPECT_NE(text.find("Other processes took 25% of the CPUs"), std::string::npos) << text;
   EXPECT_NE(text.find("No clear difference"), std::string::npos) << text;
-  EXPECT_EQ(text_of(compare(quiet, quiet)).find("Other processes"), std::string::npos);
+  EXPECT_EQ(report::text_of(document_of(compare(quiet, quiet), Gate{})).find("Other processes"), std::string::npos);
 }
 
 }  // namespace

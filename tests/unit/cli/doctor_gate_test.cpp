@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT
 // --fail-on and --worse-than: what they answer, and what they say of what they do not understand. The page of --summary.
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "tests/support/test.hpp"
 #include "tests/unit/cli/doctor_support.hpp"
-#include "tools/doctor/report/comparison.hpp"
+#include "tools/doctor/report/compare_answer.hpp"
 #include "tools/doctor/report/gate.hpp"
-#include "tools/doctor/report/results_json.hpp"
-#include "tools/support/failure.hpp"
+#include "tools/doctor/report/time_answer.hpp"
+#include "tools/support/quantities.hpp"
 
 namespace freehold::doctor::report {
 namespace {
@@ -37,7 +36,7 @@ TEST(DoctorGate, FailOn_AnsweredByTheCause) {
   for (const auto& [question, list, cause, answer] : table)
     EXPECT_EQ(FailOn(question, list).judge(cause).fails, answer) << list << ", " << cause;
   EXPECT_EQ(text_of(FailOn(Question::kTime, "serial,own-lock").judge("serial")),
-            "fails: --fail-on serial,own-lock: the cause is serial\n");
+            "❌ fails: --fail-on serial,own-lock: the cause is serial");
   EXPECT_TRUE(text_of(FailOn(Question::kTime, std::nullopt).judge("serial")).empty());
 }
 
@@ -82,11 +81,11 @@ TEST(DoctorMarkdown, HostileNames_StayText) {
   Diagnosis d = diagnosis_with(Cause::kAllocatorLock);
   d.settings.command = {"/x/a|b`<script>\n*c*"};
   const Gate gate = FailOn(Question::kTime, "allocator").judge("allocator-lock");
-  const std::string page = markdown_of(results_json(d), gate);
+  const std::string page = markdown_of(document_of(d, words_of(d), gate, ""));
   EXPECT_EQ(page.find("<script"), std::string::npos) << page;
   EXPECT_NE(page.find("a\\|b\\`&lt;script&gt;?\\*c\\*"), std::string::npos) << page;
   EXPECT_NE(page.find("❌ fails"), std::string::npos) << page;
-  EXPECT_NE(page.find("| Freehold ← | 1.9 | 1.8–2.0 |"), std::string::npos) << page;
+  EXPECT_NE(page.find("| Freehold | 1.9 | 1.8–2.0 |"), std::string::npos) << page;
   // Every row of a table has as many columns as its head.
   std::istringstream lines(page);
   long columns = 0;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "tools/doctor/facts/attribution.hpp"
-#include "tools/doctor/report/diagnosis.hpp"
+#include "tools/doctor/report/results_json.hpp"
 
 namespace freehold::doctor::report {
 
@@ -188,5 +188,7 @@ inline Diagnosis diagnosis_with(Cause cause, std::size_t sites = 6) {
       {"freehold, 4 CPUs", "taskset -c 0-3 env LD_PRELOAD=/usr/lib/libfreehold.so ./bin/parser --input 'two words.txt'"}};
   return d;
 }
+
+inline nlohmann::ordered_json report_of(const Diagnosis& diagnosis) { return results_json(diagnosis, words_of(diagnosis)); }
 
 }  // namespace freehold::doctor::report

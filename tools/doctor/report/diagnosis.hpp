@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "tools/doctor/facts/experiment.hpp"
+#include "tools/doctor/facts/own_allocator.hpp"
+#include "tools/doctor/facts/settings.hpp"
 #include "tools/doctor/facts/symbols.hpp"
-#include "tools/doctor/run/own_allocators.hpp"
-#include "tools/doctor/run/settings.hpp"
 #include "tools/doctor/verdict/verdict.hpp"
 #include "tools/support/machine.hpp"
 
@@ -42,11 +42,11 @@ struct Diagnosis {
   int signal = 0;      // that ended it early, or 0
 
   doctor::Experiment experiment;
-  // Of the program as it is, in the sweep's last setting and in its first; null: there is none, and a note says why.
+  // Recordings of the program as it is, in the sweep's last setting and in its first; null: a note says why.
   std::shared_ptr<const doctor::Attribution> recorded, recorded_alone;
   // The runs that were recorded, for what recording costs: to be compared with the same cell's.
   std::optional<doctor::Trial> recorded_trial, recorded_alone_trial;
-  // Where its threads spin, or write lines that others write: the hottest of these instructions; none: not seen.
+  // The hottest instructions at which its threads spin, or write lines that others write; none: not seen.
   std::optional<doctor::Frame> spins_at, contended_at;
   std::shared_ptr<const doctor::Profile> profile;  // of the first; null: the same
   doctor::Verdict verdict;
@@ -58,10 +58,5 @@ struct Diagnosis {
 
 // Returns the share that recording added to the program's time: 0.06. None: nothing to compare.
 [[nodiscard]] std::optional<double> recording_cost(const Diagnosis& diagnosis);
-// "freehold, 2 threads", "system, 4 copies on one CPU each"
-[[nodiscard]] std::string describe(const doctor::Experiment& experiment, std::size_t variant,
-                                   const doctor::Setting& setting);
-// "2 threads", "2 CPUs", "4 copies"
-[[nodiscard]] std::string describe(const doctor::Setting& setting);
 
 }  // namespace freehold::doctor::report

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <tuple>
 
 namespace freehold::doctor::report {
 namespace {
@@ -92,6 +93,73 @@ std::string short_text(const doctor::Frame& frame) {
 std::string short_text(const doctor::Frame& one, const doctor::Frame& other) {
   const std::string first = short_text(one), second = short_text(other);
   return first == second ? first : fmt::format("{} and {}", first, second);
+}
+
+std::string describe(const Setting& setting) {
+  if (setting.copies > 1) return fmt::format("{} copies", setting.copies);
+  return setting.threads != 0 ? counted(setting.threads, "thread") : counted(setting.cpus, "CPU");
+}
+
+std::string describe(const Experiment& experiment, std::size_t variant, const Setting& setting) {
+  return fmt::format("{}, {}", experiment.variants[variant].name, describe(setting));
+}
+
+std::string_view text_of(Cause cause) noexcept {
+  switch (cause) {
+    case Cause::kNone: return "nothing";
+    case Cause::kAllocatorLock: return "locks inside malloc and free";
+    case Cause::kRemoteFrees: return "blocks that other threads free";
+    case Cause::kAllocatorFalseSharing: return "cache lines that malloc makes threads share";
+    case Cause::kPageFaults: return "memory that malloc takes and gives back";
+    case Cause::kArenaBloat: return "memory that arenas hold";
+    case Cause::kOwnLock: return "its own locks";
+    case Cause::kOwnSharing: return "data that its threads share";
+    case Cause::kOwnPageFaults: return "memory that it maps and unmaps itself";
+    case Cause::kMemoryBandwidth: return "memory bandwidth";
+    case Cause::kCpuQuota: return "its CPU quota";
+    case Cause::kSerial: return "parts that run alone";
+    case Cause::kMixed: return "several causes";
+    case Cause::kUndecided: return "not known";
+  }
+  __builtin_unreachable();
+}
+
+std::string text_of(const Variant& variant) {
+  switch (variant.treatment) {
+    case Treatment::kFreehold: return "Freehold";
+    case Treatment::kPadded: return "blocks a cache line apart";
+    case Treatment::kNone:
+    case Treatment::kPeer: return variant.name;
+    case Treatment::kCappedArenas:
+    case Treatment::kHighThresholds: break;
+  }
+  const std::size_t comma = variant.name.find(", ");
+  const std::string_view explained = variant.treatment == Treatment::kCappedArenas ? " (memory pools)" : "";
+  return comma == std::string::npos
+             ? variant.name
+             : fmt::format("{} with {}{}", variant.name.substr(0, comma), variant.name.substr(comma + 2), explained);
+}
+
+std::vector<const Fix*> best_first(const Verdict& verdict) {
+  std::vector<const Fix*> fixes;
+  for (const Fix& fix : verdict.fixes) {
+    if (fix.failed || fix.gain.value > 0) fixes.push_back(&fix);
+  }
+  std::ranges::sort(fixes, [](const Fix* a, const Fix* b) {
+    return std::tuple(a->failed, -a->gain.value, a->variant) < std::tuple(b->failed, -b->gain.value, b->variant);
+  });
+  return fixes;
+}
+
+std::string_view judgement_of(const Fix& fix) noexcept {
+  if (fix.failed) return "the program fails";
+  if (fix.helps) return "helps";
+  if (!is_beyond_chance(fix)) return "may be chance";
+  return fix.gain.value > 1 ? "probably helps a little" : "does harm";
+}
+
+bool is_beyond_chance(const Fix& fix) noexcept {
+  return fix.helps || (fix.gain.low > 1 && fix.gain.high > 1) || (fix.gain.low < 1 && fix.gain.high < 1);
 }
 
 }  // namespace freehold::doctor::report

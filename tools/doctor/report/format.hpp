@@ -4,13 +4,15 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "tools/doctor/facts/experiment.hpp"
 #include "tools/doctor/facts/symbols.hpp"
 #include "tools/doctor/verdict/verdict.hpp"
 
 namespace freehold::doctor::report {
 
-// Of 0 to 1: "60% (50 to 70%)". Without a range, where it was measured once: "61%".
+// Writes a share from 0 to 1: "60% (50 to 70%)". Without a range, where it was measured once: "61%".
 [[nodiscard]] std::string percent_text(const doctor::Estimate& share);
 [[nodiscard]] std::string percent_text(double share);
 // The value alone, rounded as its range demands: "60%".
@@ -27,9 +29,25 @@ namespace freehold::doctor::report {
 // "2 CPUs", "1 thread"
 [[nodiscard]] std::string counted(std::uint64_t n, std::string_view thing);
 
-// Where a frame is, as short as it can be found again: "parse.cpp:210"; "parse in libparse.so" without debug information.
+// Names the place of a frame, as short as it can be found again: "parse.cpp:210"; "parse in libparse.so" without debug
+// information.
 [[nodiscard]] std::string short_text(const doctor::Frame& frame);
 // "a.cpp:1 and b.cpp:2"; once where both are the same.
 [[nodiscard]] std::string short_text(const doctor::Frame& one, const doctor::Frame& other);
+
+// "freehold, 2 threads", "system, 4 copies on one CPU each"
+[[nodiscard]] std::string describe(const Experiment& experiment, std::size_t variant, const Setting& setting);
+// "2 threads", "2 CPUs", "4 copies"
+[[nodiscard]] std::string describe(const Setting& setting);
+// A cause in a few words, for legends: "locks of the allocator".
+[[nodiscard]] std::string_view text_of(Cause cause) noexcept;
+// "Freehold", "glibc with 2 arenas (memory pools)", "jemalloc"
+[[nodiscard]] std::string text_of(const Variant& variant);
+// The fixes that were tried: the greatest gain first, those that failed last.
+[[nodiscard]] std::vector<const Fix*> best_first(const Verdict& verdict);
+// "helps", "may be chance", "the program fails"
+[[nodiscard]] std::string_view judgement_of(const Fix& fix) noexcept;
+// Says whether the treatment made a difference that is not chance, to the better or to the worse.
+[[nodiscard]] bool is_beyond_chance(const Fix& fix) noexcept;
 
 }  // namespace freehold::doctor::report

@@ -1,24 +1,18 @@
 // SPDX-License-Identifier: MIT
-// The command's side of `freehold doctor --memory`: which treatments are tried, and the views of what was found: text for
-// the terminal, JSON, Markdown for the page of a job, and a page of its own. tools/doctor/run/memory_examination.hpp does
-// the work.
+// The findings of `freehold doctor --memory`, and their views: sentences and tables for people, JSON, and a page.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "tools/doctor/run/memory_examination.hpp"
-#include "tools/support/interrupts.hpp"
+#include "tools/doctor/facts/settings.hpp"
+#include "tools/doctor/report/document.hpp"
+#include "tools/doctor/report/gate.hpp"
+#include "tools/doctor/verdict/memory_verdict.hpp"
 #include "tools/support/machine.hpp"
 
 namespace freehold::doctor::report {
-
-struct MemoryRequest {
-  doctor::Settings settings;
-  std::string program;                    // the file to run
-  std::optional<std::string> allocators;  // the words of --allocators; none: all that are there
-};
 
 struct MemoryDiagnosis {
   doctor::Settings settings;
@@ -37,9 +31,6 @@ struct MemoryDiagnosis {
   std::vector<std::string> notes;   // sentences: what could not be done, and why
 };
 
-// Throws Failure if the program cannot be examined.
-[[nodiscard]] MemoryDiagnosis examine_memory(const MemoryRequest& request, Interrupts& interrupts, Progress& progress);
-
 // The verdict as a sentence, and what to do as another, with the effect as far as it was measured.
 [[nodiscard]] std::string headline_of(const MemoryDiagnosis& diagnosis);
 [[nodiscard]] std::string advice_of(const MemoryDiagnosis& diagnosis);
@@ -54,10 +45,7 @@ struct MemoryDiagnosis {
 // The same, or what became of it instead: "failed: SIGSEGV", "not run"
 [[nodiscard]] std::string effect_text(const MemoryDiagnosis& diagnosis, const doctor::MemoryFix& fix);
 
-[[nodiscard]] std::string summary_of(const MemoryDiagnosis& diagnosis);
-[[nodiscard]] std::string markdown_of(const MemoryDiagnosis& diagnosis);
+[[nodiscard]] Document document_of(const MemoryDiagnosis& diagnosis, const Gate& gate);
 [[nodiscard]] nlohmann::ordered_json json_of(const MemoryDiagnosis& diagnosis);
-// One HTML page that needs nothing else.
-[[nodiscard]] std::string page_of(const MemoryDiagnosis& diagnosis);
 
 }  // namespace freehold::doctor::report

@@ -9,7 +9,7 @@
 #include "tools/doctor/facts/attribution.hpp"
 #include "tools/doctor/facts/derived.hpp"
 #include "tools/doctor/report/format.hpp"
-#include "tools/doctor/report/verdict_text.hpp"
+#include "tools/doctor/report/words.hpp"
 #include "tools/support/statistics.hpp"
 
 namespace freehold::doctor::report {
@@ -34,7 +34,6 @@ ordered_json settings_json(const Settings& settings) {
     server = {{"seconds", number_or_null(settings.server.seconds)},
               {"load", text_or_null(settings.server.load)},
               {"ready", text_or_null(settings.server.ready)},
-              {"ready_after_s", number_or_null(settings.server.ready_after_s)},
               {"throughput", text_or_null(settings.server.throughput)}};
   return {{"command", settings.command},
           {"knob", name_of(settings.parallelism)},
@@ -56,9 +55,8 @@ ordered_json setting_json(const Setting& setting) {
           {"width", setting.width()}};
 }
 
-ordered_json verdict_json(const Diagnosis& diagnosis) {
+ordered_json verdict_json(const Diagnosis& diagnosis, const Words& words) {
   const Verdict& verdict = diagnosis.verdict;
-  const VerdictText text = verdict_text_of(diagnosis);
   const auto part_json = [](const Part& part) -> ordered_json {
     return {{"cause", doctor::name_of(part.cause)},
             {"text", text_of(part.cause)},
@@ -67,11 +65,11 @@ ordered_json verdict_json(const Diagnosis& diagnosis) {
   };
   return {{"cause", doctor::name_of(verdict.cause)},
           {"blames_allocator", blames_allocator(verdict.cause)},
-          {"headline", text.headline},
-          {"because", text.because},
-          {"bound", text_or_null(text.bound)},
-          {"tried", text_or_null(text.tried)},
-          {"advice", text_or_null(text.advice)},
+          {"headline", words.headline},
+          {"because", words.because},
+          {"bound", text_or_null(words.bound)},
+          {"brings", text_or_null(words.gain)},
+          {"advice", text_or_null(words.advice)},
           {"alone", setting_json(verdict.alone)},
           {"all", setting_json(verdict.all)},
           {"speedup", verdict.speedup},
@@ -199,121 +197,87 @@ std::string_view name_of(WaitKind kind) {
   __builtin_unreachable();
 }
 
-// Frames recur in thousands of stacks: each is written once, stacks name it by its place.
-class Frames {
- public:
-  explicit Frames(std::size_t longest_name) : longest_name_(longest_name) {}
-
-  std::size_t place_of(const Frame& frame) {
-    const auto key = std::tuple(frame.function, frame.file, frame.line, frame.module, frame.inlined);
-    const auto [found, is_new] = places_.try_emplace(key, json_.size());
-    if (is_new)
-      json_.push_back({{"function", text_or_null(clipped(frame.function))},
-                       {"file", text_or_null(frame.file)},
-                       {"line", frame.line == 0 ? ordered_json(nullptr) : ordered_json(frame.line)},
-                       {"module", text_or_null(frame.module)},
-                       {"inlined", frame.inlined}});
-    return found->second;
-  }
-  ordered_json json() && { return std::move(json_); }
-  [[nodiscard]] std::string clipped(const std::string& name) const {
-    return name.size() > longest_name_ ? name.substr(0, longest_name_) + "…" : name;
-  }
-
- private:
-  std::size_t longest_name_;
-  std::map<std::tuple<std::string, std::string, unsigned, std::string, bool>, std::size_t> places_;
-  ordered_json json_ = ordered_json::array();
-};
-
-// A recording as JSON.
+// A recording. Frames recur in thousands of stacks: each is written once, and stacks name it by its place.
 class RecordingWriter {
  public:
-  explicit RecordingWriter(const Limits& limits) : limits_(limits), frames_(limits.characters_of_a_name) {}
-
-  ordered_json recording(const Attribution& of) {
-    ordered_json json = totals(of);
-    json["sites"] = list(of.sites, limits_.sites, [this](const AllocationSite& site) { return site_json(site); });
-    json["sites_left_out"] = of.sites.size() - std::min(of.sites.size(), limits_.sites);
-    json["lock_waits"] = list(of.lock_waits, limits_.sites, [this](const WaitSite& site) { return wait_json(site); });
-    json["idle_waits"] = list(of.idle_waits, limits_.sites, [this](const WaitSite& site) { return wait_json(site); });
-    json["remote_sites"] = list(of.remote_sites, limits_.sites, [&](const RemoteSites& row) {
-      return ordered_json{{"allocated_at", site_text(of, row.site)},
-                          {"site", row.site},
-                          {"freed_at", place_json(row.freed_at)},
-                          {"frees", row.frees},
-                          {"share", row.share}};
+  ordered_json recording(const Attribution& recorded) {
+    ordered_json json = totals(recorded);
+    json["sites"] = list_json(recorded.sites, [this](const AllocationSite& site) { return site_json(site); });
+    json["sites_left_out"] = 0;
+    json["lock_waits"] = list_json(recorded.lock_waits, [this](const WaitSite& site) { return wait_json(site); });
+    json["idle_waits"] = list_json(recorded.idle_waits, [this](const WaitSite& site) { return wait_json(site); });
+    json["remote_sites"] = list_json(recorded.remote_sites, [&](const RemoteSites& row) -> ordered_json {
+      return {{"allocated_at", row.site < recorded.sites.size() ? text_of(recorded.sites[row.site].place) : "unknown"},
+              {"site", row.site},
+              {"freed_at", place_json(row.freed_at)},
+              {"frees", row.frees},
+              {"share", row.share}};
     });
-    json["remote_threads"] = list(of.remote_threads, limits_.sites,
-                                  [](const RemoteThreads& row) { return FREEHOLD_JSON_OF(row, from, to, frees, share); });
-    json["sharing"] = list(of.sharing, limits_.sites, [this](const SharingSites& row) {
-      return ordered_json{{"places", {place_json(row.places[0]), place_json(row.places[1])}},
-                          {"bytes", {row.bytes[0], row.bytes[1]}},
-                          {"lines", row.lines},
-                          {"lines_for_long", row.lines_for_long}};
+    json["remote_threads"] = list_json(
+        recorded.remote_threads, [](const RemoteThreads& row) { return FREEHOLD_JSON_OF(row, from, to, frees, share); });
+    json["sharing"] = list_json(recorded.sharing, [this](const SharingSites& row) -> ordered_json {
+      return {{"places", {place_json(row.places[0]), place_json(row.places[1])}},
+              {"bytes", {row.bytes[0], row.bytes[1]}},
+              {"lines", row.lines},
+              {"lines_for_long", row.lines_for_long}};
     });
     json["sizes"] =
-        list_json(of.sizes, [](const SizeBin& bin) { return FREEHOLD_JSON_OF(bin, most_bytes, allocations, bytes); });
+        list_json(recorded.sizes, [](const SizeBin& bin) { return FREEHOLD_JSON_OF(bin, most_bytes, allocations, bytes); });
     json["lifetimes"] =
-        list_json(of.lifetimes, [](const LifetimeBin& bin) { return FREEHOLD_JSON_OF(bin, most_s, blocks); });
-    json["lived_on"] = of.live_at_exit;
-    json["history"] = list_json(
-        of.history, [](const TimePoint& point) { return FREEHOLD_JSON_OF(point, at_s, live_bytes, allocations_per_s); });
-    json["frames"] = std::move(frames_).json();
+        list_json(recorded.lifetimes, [](const LifetimeBin& bin) { return FREEHOLD_JSON_OF(bin, most_s, blocks); });
+    json["lived_on"] = recorded.live_at_exit;
+    json["history"] = list_json(recorded.history, [](const TimePoint& point) {
+      return FREEHOLD_JSON_OF(point, at_s, live_bytes, allocations_per_s);
+    });
+    json["frames"] = std::move(frames_);
     return json;
   }
 
  private:
-  template <class Row>
-  static ordered_json list(const std::vector<Row>& rows, std::size_t most, auto json_of) {
-    ordered_json json = ordered_json::array();
-    for (const Row& row : rows) {
-      if (json.size() == most) break;
-      json.push_back(json_of(row));
-    }
-    return json;
-  }
-
   static ordered_json call_json(const CallTime& time) {
     ordered_json json = FREEHOLD_JSON_OF(time, calls, cpu_s, cpu_s_error, blocked_s, blocked_s_error);
     json["mean_ns"] = time.mean_ns();
     return json;
   }
 
-  static ordered_json totals(const Attribution& of) {
-    ordered_json json = FREEHOLD_JSON_OF(of, processes, threads, seconds, cpu_s, thread_s, samples, dropped, probe_share,
-                                         mapped_bytes, mapping_s);
-    json["allocating"] = call_json(of.allocating);
-    json["freeing"] = call_json(of.freeing);
-    json.update(FREEHOLD_JSON_OF(of, allocations_per_s, frees_per_s, cpu_share, cpu_share_error, blocked_share,
+  static ordered_json totals(const Attribution& recorded) {
+    ordered_json json = FREEHOLD_JSON_OF(recorded, processes, threads, seconds, cpu_s, thread_s, samples, dropped,
+                                         probe_share, mapped_bytes, mapping_s);
+    json["allocating"] = call_json(recorded.allocating);
+    json["freeing"] = call_json(recorded.freeing);
+    json.update(FREEHOLD_JSON_OF(recorded, allocations_per_s, frees_per_s, cpu_share, cpu_share_error, blocked_share,
                                  blocked_share_error, lock_wait_s, lock_wait_share, idle_s, idle_share, peak_live_bytes,
                                  live_bytes_at_end, remote_share, lines_watched, lines_shared, shared_line_share,
                                  lines_shared_for_long));
     return json;
   }
 
+  std::size_t place_of(const Frame& frame) {
+    const auto key = std::tuple(frame.function, frame.file, frame.line, frame.module, frame.inlined);
+    const auto [found, is_new] = places_.try_emplace(key, frames_.size());
+    if (is_new)
+      frames_.push_back({{"function", text_or_null(frame.function)},
+                         {"file", text_or_null(frame.file)},
+                         {"line", number_or_null(frame.line)},
+                         {"module", text_or_null(frame.module)},
+                         {"inlined", frame.inlined}});
+    return found->second;
+  }
+
   ordered_json place_json(const Place& place) {
-    ordered_json stacks = ordered_json::array();
-    for (const SiteStack& stack : place.stacks) {
-      if (stacks.size() == limits_.stacks_of_a_site) break;
-      ordered_json frames = ordered_json::array();
-      for (const Frame& frame : stack.frames) {
-        if (frames.size() == limits_.frames_of_a_stack) break;
-        frames.push_back(frames_.place_of(frame));
-      }
-      stacks.push_back({{"share", stack.share}, {"frames", std::move(frames)}, {"all_frames", stack.frames.size()}});
-    }
+    const auto stack_json = [this](const SiteStack& stack) -> ordered_json {
+      return {{"share", stack.share},
+              {"frames", list_json(stack.frames, [this](const Frame& frame) { return place_of(frame); })},
+              {"all_frames", stack.frames.size()}};
+    };
     return {{"text", text_of(place)},
-            {"via", text_or_null(frames_.clipped(place.via))},
-            {"stacks", std::move(stacks)},
+            {"via", text_or_null(place.via)},
+            {"stacks", list_json(place.stacks, stack_json)},
             {"all_stacks", place.all_stacks}};
   }
 
   static std::string text_of(const Place& place) {
     return place.stacks.empty() || place.stacks.front().frames.empty() ? "unknown" : short_text(place.frame());
-  }
-  static std::string site_text(const Attribution& of, std::size_t site) {
-    return site < of.sites.size() ? text_of(of.sites[site].place) : "unknown";
   }
 
   ordered_json site_json(const AllocationSite& site) {
@@ -329,21 +293,21 @@ class RecordingWriter {
     return json;
   }
 
-  const Limits& limits_;
-  Frames frames_;
+  std::map<std::tuple<std::string, std::string, unsigned, std::string, bool>, std::size_t> places_;
+  ordered_json frames_ = ordered_json::array();
 };
 
-ordered_json advice_json(const Diagnosis& diagnosis) {
-  if (diagnosis.recorded == nullptr) return ordered_json::array();
-  const Attribution& recorded = *diagnosis.recorded;
-  return list_json(advice_of(recorded), [&](const SiteAdvice& one) -> ordered_json {
-    const AllocationSite& site = recorded.sites[one.site];
-    return {{"site", site.place.text()},
-            {"bytes", site.typical_bytes},
-            {"cpu_share", one.cpu_share},
-            {"use", name_of(one.fit)},
-            {"sentence", report::text_of(one, recorded)}};
-  });
+ordered_json advice_json(const Diagnosis& diagnosis, const Words& words) {
+  ordered_json json = ordered_json::array();
+  for (std::size_t i = 0; i < words.sites.size(); ++i) {
+    const AllocationSite& site = diagnosis.recorded->sites[words.sites[i].site];
+    json.push_back({{"site", site.place.text()},
+                    {"bytes", site.typical_bytes},
+                    {"cpu_share", words.sites[i].cpu_share},
+                    {"use", name_of(words.sites[i].fit)},
+                    {"sentence", words.fits[i]}});
+  }
+  return json;
 }
 
 }  // namespace
@@ -354,9 +318,9 @@ ordered_json environment_json(const Variant& variant) {
   return environment;
 }
 
-ordered_json results_json(const Diagnosis& diagnosis, const Limits& limits) {
+ordered_json results_json(const Diagnosis& diagnosis, const Words& words) {
   const auto recording = [&](const auto& recorded) {
-    return recorded == nullptr ? ordered_json(nullptr) : RecordingWriter(limits).recording(*recorded);
+    return recorded == nullptr ? ordered_json(nullptr) : RecordingWriter().recording(*recorded);
   };
   return {
       {"schema", kSchema},
@@ -366,20 +330,19 @@ ordered_json results_json(const Diagnosis& diagnosis, const Limits& limits) {
       {"machine", machine_json(diagnosis.machine)},
       {"program", {{"name", program_name(diagnosis)}, {"file", diagnosis.program}, {"example", diagnosis.example}}},
       {"settings", settings_json(diagnosis.settings)},
-      {"verdict", verdict_json(diagnosis)},
+      {"verdict", verdict_json(diagnosis, words)},
       {"fixes", fixes_json(diagnosis)},
-      {"steps",
-       list_json(recommendations_of(diagnosis), [](const auto& step) { return FREEHOLD_JSON_OF(step, what, lines); })},
-      {"findings", findings_of(diagnosis)},
-      {"notes", diagnosis.notes},
+      {"steps", list_json(words.steps, [](const auto& step) { return FREEHOLD_JSON_OF(step, what, lines); })},
+      {"findings", words.findings},
+      {"notes", words.notes},
       {"own_allocators",
        list_json(diagnosis.own_allocators, [&](const OwnAllocator& own) { return own_json(own, diagnosis); })},
       {"scalability", list_json(diagnosis.verdict.scalability, scalability_json)},
       {"experiment", experiment_json(diagnosis)},
       {"recording_cost", recording_cost(diagnosis)},
       {"recording", recording(diagnosis.recorded)},
-      {"recording_alone", limits.alone ? recording(diagnosis.recorded_alone) : ordered_json(nullptr)},
-      {"advice", advice_json(diagnosis)},
+      {"recording_alone", recording(diagnosis.recorded_alone)},
+      {"advice", advice_json(diagnosis, words)},
       {"repetitions", list_json(diagnosis.repetitions, [](const auto& one) { return FREEHOLD_JSON_OF(one, what, shell); })}};
 }
 

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: MIT
 // A diagnosis as JSON. docs/doctor-schema.md describes every field; a test holds the two together.
 #pragma once
-#include <cstddef>
-#include <limits>
 #include <nlohmann/json.hpp>
 
-#include "tools/doctor/report/diagnosis.hpp"
+#include "tools/doctor/report/words.hpp"
 #include "tools/output/json.hpp"
 
 // A value with its limits.
@@ -17,18 +15,13 @@ struct nlohmann::adl_serializer<freehold::doctor::Estimate> {
 
 namespace freehold::doctor::report {
 
-// How much of a recording is written: a file has everything, a page what a person would read. What is left out is counted.
-struct Limits {
-  std::size_t sites = std::numeric_limits<std::size_t>::max();
-  std::size_t stacks_of_a_site = std::numeric_limits<std::size_t>::max();
-  std::size_t frames_of_a_stack = std::numeric_limits<std::size_t>::max();
-  std::size_t characters_of_a_name = std::numeric_limits<std::size_t>::max();
-  bool alone = true;  // the recording on one CPU, too
-};
-
 inline constexpr const char* kSchema = "freehold-doctor/1";
 
-[[nodiscard]] nlohmann::ordered_json results_json(const Diagnosis& diagnosis, const Limits& limits = {});
+[[nodiscard]] nlohmann::ordered_json results_json(const Diagnosis& diagnosis, const Words& words);
+// A report as one self-contained HTML page, shortened to what a person would read. `report`: of results_json().
+[[nodiscard]] std::string page_of(nlohmann::ordered_json report);
+// The same of the question of memory. `report`: of json_of(MemoryDiagnosis).
+[[nodiscard]] std::string memory_page_of(nlohmann::ordered_json report);
 // The variables that a variant sets, as an object.
 [[nodiscard]] nlohmann::ordered_json environment_json(const doctor::Variant& variant);
 }  // namespace freehold::doctor::report

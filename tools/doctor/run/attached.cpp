@@ -96,7 +96,7 @@ class Watcher {
         files_(live::files_of(live::code_mappings(maps_))),
         root_((live::proc_folder(shown_) / "root").string()),
         code_(live::code_mappings(maps_), root_) {
-    of_.settings = settings;
+    attached_.settings = settings;
   }
 
   Attached watch() {
@@ -104,23 +104,24 @@ class Watcher {
     const Totals before = totals_of(pid_);
     const double begin = now_s();
     watch_threads(begin);
-    of_.seconds = now_s() - begin;
+    attached_.seconds = now_s() - begin;
     const Totals after = totals_of(pid_);
-    of_.has_ended = after.threads == 0;
-    of_.signal = caller_.signal();
+    attached_.has_ended = after.threads == 0;
+    attached_.signal = caller_.signal();
     // Of a process that has ended nothing can be read any more: what was read last counts, for the time until then.
-    if (of_.has_ended && last_.threads > 0) {
-      of_.seconds = last_s_ - begin;
+    if (attached_.has_ended && last_.threads > 0) {
+      attached_.seconds = last_s_ - begin;
       add_totals(before, last_);
     }
-    if (!of_.has_ended) {
+    if (!attached_.has_ended) {
       add_totals(before, after);
-      of_.held = live::read_live_figures(pid_, live::maps_of(pid_));  // libraries may have come meanwhile
-      of_.is_freehold = of_.is_freehold || of_.held.has_value();
+      if (live::LiveAnswer answer = live::read_live_stats(pid_); answer.refusal == live::LiveRefusal::kNone)
+        attached_.held = std::move(answer.stats);
+      attached_.is_freehold = attached_.is_freehold || attached_.held.has_value();
     }
-    if (of_.settings.count_calls && of_.signal == 0 && !of_.has_ended) count_calls();
+    if (attached_.settings.count_calls && attached_.signal == 0 && !attached_.has_ended) count_calls();
     add_shares();
-    return std::move(of_);
+    return std::move(attached_);
   }
 
  private:
@@ -128,36 +129,36 @@ class Watcher {
     std::string command = live::text_of_proc_file(live::proc_folder(shown_) / "cmdline");
     std::ranges::replace(command, '\0', ' ');
     while (command.ends_with(' ')) command.pop_back();
-    of_.command = command;
-    of_.malloc_file = code_.malloc_file();
-    of_.is_freehold = of_.malloc_file.find("libfreehold") != std::string::npos;
+    attached_.command = command;
+    attached_.malloc_file = code_.malloc_file();
+    attached_.is_freehold = attached_.malloc_file.find("libfreehold") != std::string::npos;
     for (const auto& own : own_mallocs(files_)) {
-      if (!own.is_reached) of_.own_allocators.push_back(own.name);
+      if (!own.is_reached) attached_.own_allocators.push_back(own.name);
     }
     add_memory();
   }
 
   void add_memory() {
     const std::string sums = live::text_of_proc_file(live::proc_folder(shown_) / "smaps_rollup");
-    of_.resident_bytes = live::number_in(sums, "Rss:") << 10;
-    of_.anonymous_bytes = live::number_in(sums, "Anonymous:") << 10;
-    of_.huge_bytes = live::number_in(sums, "AnonHugePages:") << 10;
-    of_.swapped_bytes = live::number_in(sums, "Swap:") << 10;
+    attached_.resident_bytes = live::number_in(sums, "Rss:") << 10;
+    attached_.anonymous_bytes = live::number_in(sums, "Anonymous:") << 10;
+    attached_.huge_bytes = live::number_in(sums, "AnonHugePages:") << 10;
+    attached_.swapped_bytes = live::number_in(sums, "Swap:") << 10;
     // Freehold names its mappings, where the kernel can.
     std::ifstream lines(live::proc_folder(shown_) / "smaps");
     bool is_ours = false;
     for (std::string line; std::getline(lines, line);) {
       const bool is_head = !line.empty() && (std::isdigit(line[0]) != 0 || (line[0] >= 'a' && line[0] <= 'f'));
       if (is_head) is_ours = line.find("[anon:freehold") != std::string::npos;
-      if (is_ours && line.starts_with("Rss:")) of_.freehold_bytes += live::number_in("\n" + line, "Rss:") << 10;
+      if (is_ours && line.starts_with("Rss:")) attached_.freehold_bytes += live::number_in("\n" + line, "Rss:") << 10;
     }
-    of_.is_freehold = of_.is_freehold || of_.freehold_bytes > 0;
+    attached_.is_freehold = attached_.is_freehold || attached_.freehold_bytes > 0;
   }
 
   void watch_threads(double begin) {
     last_s_ = begin;
     caller_.show_watching();
-    for (double now = begin; now - begin < of_.settings.seconds; now = now_s()) {
+    for (double now = begin; now - begin < attached_.settings.seconds; now = now_s()) {
       sampler_.look({pid_});
       pollfd stop{.fd = caller_.stop_fd, .events = POLLIN, .revents = 0};
       if (::poll(&stop, 1, kLook_ms) > 0) break;
@@ -166,7 +167,7 @@ class Watcher {
         if (const Totals totals = totals_of(pid_); totals.threads > 0) last_ = totals, last_s_ = now;
       }
       sampler_.drain([this](std::uint64_t address) {
-        ++of_.samples;
+        ++attached_.samples;
         ++addresses_[address];
       });
       if (live::thread_with_memory(pid_) == 0) break;
@@ -188,16 +189,17 @@ class Watcher {
   }
 
   void add_totals(const Totals& before, const Totals& after) {
-    of_.is_counted = true;
-    of_.threads = after.threads;
-    of_.user_s = after.user_s - before.user_s;
-    of_.system_s = after.system_s - before.system_s;
+    attached_.is_counted = true;
+    attached_.threads = after.threads;
+    attached_.user_s = after.user_s - before.user_s;
+    attached_.system_s = after.system_s - before.system_s;
     // Of threads that have ended meanwhile nothing is known any more.
     const auto grown = [](auto now, auto then) { return now > then ? now - then : decltype(now){}; };
-    if (fs::exists(live::proc_folder(pid_) / "schedstat")) of_.waited_for_cpu_s = grown(after.waited_s, before.waited_s);
-    of_.voluntary_switches = grown(after.voluntary, before.voluntary);
-    of_.involuntary_switches = grown(after.involuntary, before.involuntary);
-    of_.page_faults = grown(after.faults, before.faults);
+    if (fs::exists(live::proc_folder(pid_) / "schedstat"))
+      attached_.waited_for_cpu_s = grown(after.waited_s, before.waited_s);
+    attached_.voluntary_switches = grown(after.voluntary, before.voluntary);
+    attached_.involuntary_switches = grown(after.involuntary, before.involuntary);
+    attached_.page_faults = grown(after.faults, before.faults);
   }
 
   void count_calls() {
@@ -215,32 +217,33 @@ class Watcher {
       note({.kind = AttachNote::Kind::kCallsNotCounted, .why = counter.why()});
       return;
     }
-    of_.malloc_calls_per_s = static_cast<double>(last[0] - first[0]) / seconds;
-    if (!own.empty()) of_.own_calls_per_s = static_cast<double>(last[1] - first[1]) / seconds;
+    attached_.malloc_calls_per_s = static_cast<double>(last[0] - first[0]) / seconds;
+    if (!own.empty()) attached_.own_calls_per_s = static_cast<double>(last[1] - first[1]) / seconds;
   }
 
   void add_shares() {
     if (!sampler_.why().empty())
       note({.kind = AttachNote::Kind::kNotSampled, .why = sampler_.why()});
-    else if (of_.samples < kFewSamples)
+    else if (attached_.samples < kFewSamples)
       note({.kind = AttachNote::Kind::kHardlyRan, .children = children()});
     else if (!sampler_.sees_kernel())
       note({.kind = AttachNote::Kind::kKernelNotSampled});
     if (sampler_.lost() > 0) note({.kind = AttachNote::Kind::kSamplesLost, .count = sampler_.lost()});
     if (looks_ >= kFewSamples)
-      of_.asleep_in_malloc = share_of(looks_in_malloc_lock_, looks_);
-    else if (!of_.has_ended)
+      attached_.asleep_in_malloc = share_of(looks_in_malloc_lock_, looks_);
+    else if (!attached_.has_ended)
       note({.kind = AttachNote::Kind::kSleepersNotSeen});
-    if (of_.samples < kFewSamples) return;
+    if (attached_.samples < kFewSamples) return;
     std::map<CodeKind, std::uint64_t> kinds;
     for (const auto& [address, count] : addresses_) kinds[code_.kind_of(address)] += count;
-    of_.in_malloc = share_of(kinds[CodeKind::kMalloc] + kinds[CodeKind::kMallocLock], of_.samples);
-    of_.in_memory_calls = share_of(kinds[CodeKind::kMemoryCall], of_.samples);
-    if (!of_.own_allocators.empty()) of_.in_own_allocators = share_of(kinds[CodeKind::kOwnAllocator], of_.samples);
+    attached_.in_malloc = share_of(kinds[CodeKind::kMalloc] + kinds[CodeKind::kMallocLock], attached_.samples);
+    attached_.in_memory_calls = share_of(kinds[CodeKind::kMemoryCall], attached_.samples);
+    if (!attached_.own_allocators.empty())
+      attached_.in_own_allocators = share_of(kinds[CodeKind::kOwnAllocator], attached_.samples);
     add_functions();
   }
 
-  void note(AttachNote note) { of_.notes.push_back(std::move(note)); }
+  void note(AttachNote note) { attached_.notes.push_back(std::move(note)); }
   // A shell or a launcher does little itself: its children do.
   [[nodiscard]] std::vector<pid_t> children() const {
     std::vector<pid_t> family = live::family_of(pid_);
@@ -275,9 +278,10 @@ class Watcher {
     }
     ::unlink(file.c_str());
     for (const auto& [key, count] : functions)
-      of_.functions.push_back({key.first, key.second, static_cast<double>(count) / static_cast<double>(of_.samples)});
-    std::ranges::sort(of_.functions, std::ranges::greater{}, &HotFunction::share);
-    if (of_.functions.size() > kFunctions) of_.functions.resize(kFunctions);
+      attached_.functions.push_back(
+          {key.first, key.second, static_cast<double>(count) / static_cast<double>(attached_.samples)});
+    std::ranges::sort(attached_.functions, std::ranges::greater{}, &HotFunction::share);
+    if (attached_.functions.size() > kFunctions) attached_.functions.resize(kFunctions);
   }
 
   pid_t pid_;
@@ -292,7 +296,7 @@ class Watcher {
   std::uint64_t looks_ = 0, looks_in_malloc_lock_ = 0;
   Totals last_;        // while it was watched; no threads: none yet
   double last_s_ = 0;  // when
-  Attached of_;
+  Attached attached_;
 };
 
 }  // namespace

@@ -109,7 +109,7 @@ int Tail::open() {
   return ends[1];
 }
 
-void Tail::read(bool show) {
+void Tail::read() {
   char buffer[16384];
   while (fd_ >= 0) {
     const ssize_t got = ::read(fd_, buffer, sizeof buffer);
@@ -119,8 +119,6 @@ void Tail::read(bool show) {
       ::close(std::exchange(fd_, -1));
       return;
     }
-    if (show) [[maybe_unused]]
-      const auto written = ::write(STDERR_FILENO, buffer, static_cast<std::size_t>(got));
     text_.append(buffer, static_cast<std::size_t>(got));
     if (text_.size() > 2 * most_bytes_) text_.erase(0, text_.size() - most_bytes_);
   }
@@ -158,7 +156,7 @@ void Child::start(const LaunchOptions& options, const Host& host) {
 
   int error = ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, prepared.ends) == 0 ? 0 : errno;
   prepared.err = err_.open();
-  const bool has_out = command_.keep_output || command_.show_output;
+  const bool has_out = command_.keep_output;
   if (has_out) prepared.out = out_.open();
   if (error == 0 && (prepared.err < 0 || (has_out && prepared.out < 0))) error = errno;
   if (error == 0) pid_ = ::fork();
@@ -186,8 +184,8 @@ void Child::start(const LaunchOptions& options, const Host& host) {
 }
 
 void Child::attend() {
-  out_.read(command_.show_output);
-  err_.read(command_.show_output);
+  out_.read();
+  err_.read();
   if (pid_ <= 0) return;
   int status = 0;
   struct rusage usage{};
@@ -205,8 +203,8 @@ void Child::attend() {
   pid_ = -1;
   signal_group(SIGKILL);  // what it left behind
   group_ = -1;            // the number may be another group's from now on
-  out_.read(command_.show_output);
-  err_.read(command_.show_output);
+  out_.read();
+  err_.read();
 }
 
 void Child::signal_group(int signal) const noexcept {

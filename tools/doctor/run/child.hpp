@@ -28,8 +28,8 @@ class Tail {
   // Makes the pipe; returns the end to write to, -1: no pipe.
   [[nodiscard]] int open();
   [[nodiscard]] int fd() const noexcept { return fd_; }
-  // Takes what is there; copies it to standard error if `show`.
-  void read(bool show);
+  // Takes what is there.
+  void read();
   [[nodiscard]] const std::string& text() const noexcept { return text_; }
 
  private:

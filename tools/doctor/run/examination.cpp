@@ -59,8 +59,7 @@ class Examination {
         caller_(caller),
         cpus_(cpus_in_order()),
         sweep_(sweep_of(request.settings, cpu_count())),
-        control_(cpus_),
-        recordings_(request.settings.keep_recording) {
+        control_(cpus_) {
     if (!settings().server.throughput.empty()) throughput_.emplace(settings().server.throughput);
   }
 
@@ -118,11 +117,8 @@ class Examination {
     if (!recording.empty()) recordings_.prepare(recording, tools_.probe, copies.front());
     const Server& server = settings().server;
     Run run = server.used() ? run_service(command, copies.front(),
-                                          {.ready = server.ready,
-                                           .ready_after_s = server.ready_after_s,
-                                           .load = server.load,
-                                           .seconds = server.seconds},
-                                          timeout_s, caller_.host)
+                                          {.ready = server.ready, .load = server.load, .seconds = server.seconds}, timeout_s,
+                                          caller_.host)
                             : run_copies(command, copies, timeout_s, caller_.host);
     hold_taken_to(run.trial, setting.width());
     if (throughput_) run.trial.throughput = throughput_->find(run.output);

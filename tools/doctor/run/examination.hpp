@@ -16,11 +16,11 @@
 
 #include "tools/doctor/facts/experiment.hpp"
 #include "tools/doctor/facts/profile.hpp"
+#include "tools/doctor/facts/settings.hpp"
 #include "tools/doctor/facts/symbols.hpp"
 #include "tools/doctor/run/own_allocators.hpp"
 #include "tools/doctor/run/program.hpp"
 #include "tools/doctor/run/refusal.hpp"
-#include "tools/doctor/run/settings.hpp"
 #include "tools/doctor/verdict/verdict.hpp"
 
 namespace freehold::doctor {

@@ -24,7 +24,6 @@ Command command_of(const Settings& settings, const std::string& program, const S
     for (std::string& argument : command.arguments) argument = with_number(argument, setting.threads);
   }
   if (!settings.input.empty()) command.input = settings.input;
-  command.show_output = settings.show_output;
   command.keep_output = !settings.server.throughput.empty() && settings.server.load.empty();
   return command;
 }

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "tools/doctor/facts/experiment.hpp"
+#include "tools/doctor/facts/settings.hpp"
 #include "tools/doctor/run/program.hpp"
-#include "tools/doctor/run/settings.hpp"
 
 namespace freehold::doctor {
 

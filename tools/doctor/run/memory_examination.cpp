@@ -24,10 +24,7 @@ constexpr const char* kRecorded = "memory";
 class MemoryRuns {
  public:
   MemoryRuns(const Settings& settings, const std::string& program, const MemoryCaller& caller)
-      : settings_(settings),
-        caller_(caller),
-        recordings_(settings.keep_recording),
-        command_(command_of(settings, program, {.threads = 0})) {
+      : settings_(settings), caller_(caller), command_(command_of(settings, program, {.threads = 0})) {
     command_.watch_memory = true;
   }
 
@@ -63,8 +60,7 @@ class MemoryRuns {
   Run perform(const LaunchOptions& options, double timeout_s) {
     const Server& server = settings_.server;
     if (!server.used()) return run(command_, options, timeout_s, caller_.host);
-    const Service service{
-        .ready = server.ready, .ready_after_s = server.ready_after_s, .load = server.load, .seconds = server.seconds};
+    const Service service{.ready = server.ready, .load = server.load, .seconds = server.seconds};
     return run_service(command_, options, service, timeout_s + server.seconds, caller_.host);
   }
 

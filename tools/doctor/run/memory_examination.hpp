@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "tools/doctor/facts/settings.hpp"
 #include "tools/doctor/run/program.hpp"
 #include "tools/doctor/run/refusal.hpp"
-#include "tools/doctor/run/settings.hpp"
 #include "tools/doctor/verdict/memory_verdict.hpp"
 
 namespace freehold::doctor {

@@ -122,7 +122,7 @@ class Paired {
 
   // False: interrupted.
   bool record() {
-    Recordings recordings("");
+    Recordings recordings;
     for (const Version version : kVersions) {
       const std::string probe = caller_.probe(version, first(version).files);
       if (probe.empty()) continue;

@@ -10,11 +10,14 @@
 #include <vector>
 
 #include "tools/doctor/facts/experiment.hpp"
-#include "tools/doctor/run/settings.hpp"
+#include "tools/doctor/facts/settings.hpp"
 
 namespace freehold::doctor {
 
 inline constexpr unsigned kMostRounds = 9;  // of short programs: medians get no better for it
+
+// The settings with one copy, fewest CPUs or threads first. `cpus`: those that the caller may use.
+[[nodiscard]] std::vector<Setting> sweep_of(const Settings& settings, unsigned cpus);
 
 // Something that can be run, any number of times: a cell of the experiment, another trial, or with the probe.
 struct Task {

@@ -24,7 +24,6 @@ struct Command {
   std::string file;                    // to be executed; has a slash
   std::vector<std::string> arguments;  // argv
   std::string input = "/dev/null";     // its standard input
-  bool show_output = false;            // both outputs go to standard error, too
   bool keep_output = false;            // for Run::output
   bool sample_code = false;            // for Run::code; slows it down by a twentieth
   bool watch_memory = false;           // for Run::memory
@@ -81,10 +80,9 @@ struct Run {
 
 // A program that serves. Shell commands; empty: none.
 struct Service {
-  std::string ready;         // succeeds once the program serves
-  double ready_after_s = 0;  // it is taken to serve after that; 0: when it listens or `ready` succeeds
-  std::string load;          // uses it; the time that it takes is the trial's wall time
-  double seconds = 0;        // after that load and program are ended; 0: when the load has ended
+  std::string ready;   // succeeds once the program serves; empty: it listens
+  std::string load;    // uses it; the time that it takes is the trial's wall time
+  double seconds = 0;  // after that load and program are ended; 0: when the load has ended
 };
 
 // Starts it, waits until it serves, loads it, ends it by SIGTERM. `seconds`: the deadline for all of that.

@@ -42,14 +42,11 @@ std::vector<fs::path> traces_in(const fs::path& folder) {
 
 }  // namespace
 
-Recordings::Recordings(const std::string& keep) : keep_(!keep.empty()) {
-  folder_ = keep_ ? made(keep) : temporary_folder();
-  if (keep_ && !fs::is_empty(folder_)) throw Refused(Refusal::kFolderNotEmpty, keep);
-}
+Recordings::Recordings() : folder_(temporary_folder()) {}
 
 Recordings::~Recordings() {
   std::error_code ignored;
-  if (!keep_) fs::remove_all(folder_, ignored);
+  fs::remove_all(folder_, ignored);
 }
 
 void Recordings::prepare(const std::string& name, const std::string& probe, LaunchOptions& options) {

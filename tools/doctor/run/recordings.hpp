@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The recorded runs: where the probe writes, and what came of it. The folder is removed at the end, unless it is to be kept.
+// The recorded runs: where the probe writes, and what came of it. The folder is removed at the end.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -19,8 +19,8 @@ namespace freehold::doctor {
 
 class Recordings {
  public:
-  // `keep`: the folder for them, which is made if need be and must be empty; empty: a temporary one. Throws Refused.
-  explicit Recordings(const std::string& keep);
+  // Throws Refused.
+  Recordings();
   Recordings(const Recordings&) = delete;
   Recordings& operator=(const Recordings&) = delete;
   ~Recordings();
@@ -43,7 +43,6 @@ class Recordings {
 
  private:
   std::filesystem::path folder_;
-  bool keep_ = false;
 };
 
 }  // namespace freehold::doctor

@@ -21,7 +21,6 @@ enum class Refusal : std::uint8_t {
   kInterruptedTooEarly,  // before there was anything to tell
   kNoFolder,             // for recordings; detail: the folder, more: why
   kNoTemporaryFolder,    // the same
-  kFolderNotEmpty,       // detail: the folder
 };
 
 class Refused : public std::exception {

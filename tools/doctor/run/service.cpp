@@ -48,27 +48,20 @@ class Serving {
   bool says_ready() {
     if (service_.ready.empty()) return live::listens(program_.pid());
     Child& asked = attendance_.start(shell(service_.ready), {});
-    const double until = std::min(deadline_, attendance_.now() + kGrace_s);
-    while (asked.is_up() && attendance_.now() < until && !attendance_.stopped()) attendance_.wait(until);
+    while (asked.is_up() && attendance_.now() < deadline_ && !attendance_.stopped()) attendance_.wait(deadline_);
     const bool yes = !asked.is_up() && asked.why_not().empty() && ended_well(asked.trial());
     attendance_.forget_last();
     return yes;
   }
 
   Ending get_ready() {
-    const double begin = attendance_.now();
     if (service_.load.empty()) return Ending::kEnded;
     for (;;) {
       if (const Ending ending = look_around(deadline_); ending != Ending::kEnded)
         return ending == Ending::kOutOfTime ? Ending::kNotReady : ending;
-      if (service_.ready_after_s > 0) {
-        if (attendance_.now() >= begin + service_.ready_after_s) return Ending::kEnded;
-        attendance_.wait(begin + service_.ready_after_s);
-      } else {
-        if (says_ready()) return Ending::kEnded;
-        const double until = attendance_.now() + kReadyEvery_s;
-        while (attendance_.now() < until && look_around(until) == Ending::kEnded) attendance_.wait(until);
-      }
+      if (says_ready()) return Ending::kEnded;
+      const double until = attendance_.now() + kReadyEvery_s;
+      while (attendance_.now() < until && look_around(until) == Ending::kEnded) attendance_.wait(until);
     }
   }
 

@@ -7,10 +7,11 @@
 #include <vector>
 
 #include "tools/doctor/facts/experiment.hpp"
+#include "tools/doctor/run/memory_examination.hpp"
 
-namespace freehold::doctor::report {
+namespace freehold::doctor::command {
 
-// Where the malloc of a program comes from, told from the files that it had mapped as code.
+// The origin of a program's malloc, told from the files that it had mapped as code.
 struct MallocOrigin {
   bool glibc = true;
   bool built_in = false;  // in a program's own file, where no library can come before it
@@ -23,7 +24,12 @@ struct MallocOrigin {
 [[nodiscard]] std::vector<doctor::Variant> variants_of(const std::optional<std::string>& wished, const MallocOrigin& origin,
                                                        unsigned cpus, std::vector<std::string>& notes);
 
-// The probe: the library, or empty with a note that says why there is none.
+// The same for the question of memory.
+[[nodiscard]] doctor::MemoryTools memory_tools_for(const std::set<std::string>& files,
+                                                   const std::optional<std::string>& allocators,
+                                                   std::vector<std::string>& notes);
+
+// Finds the probe's library; empty: a note says why it is missing.
 [[nodiscard]] std::string find_probe(const MallocOrigin& origin, std::vector<std::string>& notes);
 
-}  // namespace freehold::doctor::report
+}  // namespace freehold::doctor::command

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 // The command's side of an examination: lines of shell, and refusals in words.
 #include "tests/support/test.hpp"
-#include "tools/doctor/report/examine.hpp"
+#include "tools/doctor/command/questions.hpp"
+#include "tools/doctor/command/refusals.hpp"
 
-namespace freehold::doctor::report {
+namespace freehold::doctor::command {
 namespace {
 using freehold::doctor::Refusal;
 using freehold::doctor::Refused;
@@ -29,14 +30,14 @@ TEST(CommandLines, Repetitions_AreLinesOfShell) {
 
 TEST(Refusals, EachReason_OneLineWithTheWayOut) {
   const auto line = [](Refusal why) { return failure_of(Refused(why, "detail\nof it", "more", 7), "prog", {}, 2); };
-  for (std::size_t i = 0; i <= static_cast<std::size_t>(Refusal::kFolderNotEmpty); ++i) {
+  for (std::size_t i = 0; i <= static_cast<std::size_t>(Refusal::kNoTemporaryFolder); ++i) {
     const std::string text = line(static_cast<Refusal>(i)).what();
     EXPECT_FALSE(text.empty()) << i;
     EXPECT_EQ(text.find('\n'), std::string::npos) << text;
   }
   EXPECT_NE(std::string(line(Refusal::kNoEnd).what()).find("--budget 70"), std::string::npos);
   EXPECT_NE(std::string(line(Refusal::kFails).what()).find("--allow-failure"), std::string::npos);
-  EXPECT_NE(std::string(line(Refusal::kNotReady).what()).find("--ready-after"), std::string::npos);
+  EXPECT_NE(std::string(line(Refusal::kNotReady).what()).find("--ready 'sleep 3'"), std::string::npos);
   EXPECT_EQ(line(Refusal::kNotExecutable).exit_code(), kExitCannotExecute);
   EXPECT_EQ(line(Refusal::kInterruptedAtFirst).exit_code(), 130);
   EXPECT_EQ(line(Refusal::kFailsLater).exit_code(), kExitRefused);
@@ -44,4 +45,4 @@ TEST(Refusals, EachReason_OneLineWithTheWayOut) {
 }
 
 }  // namespace
-}  // namespace freehold::doctor::report
+}  // namespace freehold::doctor::command

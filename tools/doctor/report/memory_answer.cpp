@@ -8,9 +8,10 @@
 #include <utility>
 
 #include "tools/doctor/report/format.hpp"
-#include "tools/doctor/report/gate.hpp"
 #include "tools/doctor/report/memory.hpp"
-#include "tools/support/failure.hpp"
+#include "tools/doctor/report/words.hpp"
+#include "tools/output/text.hpp"
+#include "tools/support/shell.hpp"
 
 namespace freehold::doctor::report {
 namespace {
@@ -53,7 +54,7 @@ std::string saves(const MemoryFix* fix) {
 
 bool is_not_mallocs(MemoryCause cause) { return cause >= MemoryCause::kMappings && cause <= MemoryCause::kPageTables; }
 
-// Of the live data at its peak, so much of which is never used that it could be given back.
+// Says whether so much of the live data at its peak is never used that it could be given back.
 bool has_spare_capacity(const MemoryDiagnosis& diagnosis) {
   constexpr double kLeastSpare = 0.1;
   const auto& verdict = diagnosis.verdict;
@@ -146,6 +147,13 @@ std::vector<LiveSite> sites_of(const MemoryDiagnosis& diagnosis) {
   return sites;
 }
 
+// What of the doctor's options gives the next run what this one lacked. Without --allocators all that is there is tried.
+std::string effort_of(const MemoryDiagnosis& diagnosis) {
+  const Settings& settings = diagnosis.settings;
+  const bool lacks_time = diagnosis.is_cut && settings.budget_s > 0;
+  return lacks_time ? fmt::format("--budget {}", kMoreTime * settings.budget_s) : std::string("--repeat 5");
+}
+
 std::vector<const MemoryFix*> fixes_of(const MemoryDiagnosis& diagnosis) {
   std::vector<const MemoryFix*> fixes;
   for (const MemoryFix& fix : diagnosis.verdict.fixes) fixes.push_back(&fix);
@@ -198,7 +206,7 @@ std::string doubt_text(const MemoryDiagnosis& diagnosis) {
   switch (diagnosis.verdict.doubt) {
     case MemoryDoubt::kNone: return {};
     case MemoryDoubt::kNothingRecorded: return "nothing was recorded, so that live data is not known";
-    case MemoryDoubt::kTooFewTrials: return "the program was run only once; give it more time: --repeat 3";
+    case MemoryDoubt::kTooFewTrials: return "the program was run only once";
     case MemoryDoubt::kRecordingIsCut: return "the recording is not whole, so that live data is not known; a note says why";
     case MemoryDoubt::kRecordingDiffers: return "the recorded run held another amount than the others";
     case MemoryDoubt::kLiveExceeds:
@@ -206,13 +214,11 @@ std::string doubt_text(const MemoryDiagnosis& diagnosis) {
              "samples";
     case MemoryDoubt::kMoreSaved: return "another malloc saves more than this one is said to hold beside live data";
     case MemoryDoubt::kNotDivided:
-      if (diagnosis.is_cut)
-        return "most of it is free in malloc, and there was no time to try where; give it a longer --budget";
-      return "most of it is free in malloc, and where was not tried; ask without --allocators, or add arenas,caches,trimmed "
-             "to the list";
+      return diagnosis.is_cut ? "most of it is free in malloc, and there was no time to try where"
+                              : "most of it is free in malloc, and where was not tried: arenas, caches, trimmed";
     case MemoryDoubt::kMaySave:
       return "most of it is free in malloc, and a setting of glibc's may give it back, but the runs differ too much to say "
-             "so; give it a longer --budget, or --repeat 5";
+             "so";
   }
   __builtin_unreachable();
 }
@@ -247,50 +253,53 @@ std::string advice_of(const MemoryDiagnosis& diagnosis) {
   return advice;
 }
 
-std::string summary_of(const MemoryDiagnosis& diagnosis) {
-  const auto& verdict = diagnosis.verdict;
-  std::string text = headline_of(diagnosis) + '\n';
-  if (const std::string advice = advice_of(diagnosis); !advice.empty()) text += fmt::format("Do: {}\n", advice);
-  text += fmt::format("\n{:>6} {:>10} {:>13}  ({})\n", "share", "mean", "resident peak",
-                      diagnosis.experiment.record ? "over the recorded run; when most was resident" : "nothing recorded");
-  for (const Row& row : rows_of(diagnosis))
-    text += fmt::format("{:>5.0f}% {:>10} {:>13}  {}\n", 100 * share_of(row.bytes, verdict.mean_bytes),
-                        mebibytes_text(row.bytes), mebibytes_text(row.at_peak), row_text(diagnosis, row.part));
-  if (verdict.parts.untouched_bytes >= kMebibyte)
-    text += fmt::format("Allocated and never used, so not resident: {}.\n", mebibytes_text(verdict.parts.untouched_bytes));
-  if (const auto sites = sites_of(diagnosis); !sites.empty()) {
-    const double peak = diagnosis.experiment.record->peak_live;
-    text += fmt::format("\nLive data when most was live, {} (another moment than the resident peak, perhaps):\n",
-                        mebibytes_text(peak));
-    for (const LiveSite& site : sites)
-      text += fmt::format("{:>5.0f}% {:>10}  {}{}\n", 100 * share_of(site.at_peak, peak), mebibytes_text(site.at_peak),
-                          printable(site_text(site)), habit_of(site));
-  }
-  if (!verdict.fixes.empty()) text += "\nTried, mean over the run:\n";
-  for (const MemoryFix* fix : fixes_of(diagnosis))
-    text += fmt::format("  {:18} {}\n", printable(diagnosis.experiment.cells[fix->cell].variant.how.name),
-                        effect_text(diagnosis, *fix));
-  for (const std::string& note : diagnosis.notes) text += fmt::format("{}\n", note);
-  return text;
-}
+Document document_of(const MemoryDiagnosis& diagnosis, const Gate& gate) {
+  using Kind = Column::Kind;
+  const auto& [settings, verdict, record] = std::tie(diagnosis.settings, diagnosis.verdict, diagnosis.experiment.record);
+  Document out{"freehold doctor --memory: " + shell_words(settings.command), machine_line(diagnosis.machine)};
+  out.parts.emplace_back(Line{"Asked", "Why does it take so much memory?"});
+  out.parts.emplace_back(Headline{"Answer", headline_of(diagnosis)});
+  out.parts.emplace_back(Line{"Do", advice_of(diagnosis)});
+  if (verdict.cause == MemoryCause::kUndecided)
+    out.parts.emplace_back(Line{
+        "Decide", "Ask again:", line_again(settings, diagnosis.program, "--memory " + effort_of(diagnosis), settings.work)});
+  out.parts.emplace_back(Judgement{text_of(gate)});
 
-std::string markdown_of(const MemoryDiagnosis& diagnosis) {
-  std::string text = fmt::format("**{}**\n\n", markdown_text(headline_of(diagnosis)));
-  if (const std::string advice = advice_of(diagnosis); !advice.empty()) text += fmt::format("{}\n\n", markdown_text(advice));
-  text += "| what | mean over the run | at the resident peak |\n|---|---:|---:|\n";
+  out.parts.emplace_back(
+      Section{"Parts", record ? "mean over the recorded run, and when most was resident" : "nothing was recorded"});
+  Rows parts;
   for (const Row& row : rows_of(diagnosis))
-    text += fmt::format("| {} | {} | {} |\n", row_text(diagnosis, row.part), mebibytes_text(row.bytes),
-                        mebibytes_text(row.at_peak));
+    parts.push_back({fmt::format("{:.0f}%", 100 * share_of(row.bytes, verdict.mean_bytes)), mebibytes_text(row.bytes),
+                     mebibytes_text(row.at_peak), row_text(diagnosis, row.part)});
+  out.parts.emplace_back(
+      Table{{{.title = "share"}, {.title = "mean"}, {.title = "resident peak"}, {.title = "what", .kind = Kind::kText}},
+            std::move(parts)});
+  if (verdict.parts.untouched_bytes >= kMebibyte)
+    out.parts.emplace_back(Line{
+        "", fmt::format("Allocated and never used, so not resident: {}.", mebibytes_text(verdict.parts.untouched_bytes))});
+
   if (const auto sites = sites_of(diagnosis); !sites.empty()) {
-    text += "\n| live data when most was live | |\n|---|---:|\n";
+    out.parts.emplace_back(
+        Section{"Live data", fmt::format("when most was live, {} (another moment than the resident peak, perhaps)",
+                                         mebibytes_text(record->peak_live))});
+    Rows rows;
     for (const LiveSite& site : sites)
-      text += fmt::format("| {}{} | {} |\n", markdown_text(site_text(site)), habit_of(site), mebibytes_text(site.at_peak));
+      rows.push_back({fmt::format("{:.0f}%", 100 * share_of(site.at_peak, record->peak_live)), mebibytes_text(site.at_peak),
+                      site_text(site) + habit_of(site)});
+    out.parts.emplace_back(
+        Table{{{.title = "share"}, {.title = "bytes"}, {.title = "site", .kind = Kind::kCode}}, std::move(rows)});
   }
-  if (!diagnosis.verdict.fixes.empty()) text += "\n| tried | |\n|---|---|\n";
+
+  if (!verdict.fixes.empty()) out.parts.emplace_back(Section{"Tried", "mean over the run"});
+  Rows tried;
   for (const MemoryFix* fix : fixes_of(diagnosis))
-    text += fmt::format("| {} | {} |\n", markdown_text(diagnosis.experiment.cells[fix->cell].variant.how.name),
-                        markdown_text(effect_text(diagnosis, *fix)));
-  return text;
+    tried.push_back({diagnosis.experiment.cells[fix->cell].variant.how.name, effect_text(diagnosis, *fix)});
+  out.parts.emplace_back(
+      Table{{{.title = "with", .kind = Kind::kText}, {.title = "", .kind = Kind::kText}}, std::move(tried)});
+
+  if (!diagnosis.notes.empty()) out.parts.emplace_back(Section{"Notes"});
+  out.parts.emplace_back(diagnosis.notes);
+  return out;
 }
 
 }  // namespace freehold::doctor::report

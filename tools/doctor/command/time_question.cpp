@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: MIT
-#include "tools/doctor/report/examine.hpp"
+#include "tools/doctor/command/questions.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 #include <cstdlib>
 
-#include "tools/doctor/report/variants.hpp"
-#include "tools/doctor/report/verdict_text.hpp"
+#include "tools/doctor/command/refusals.hpp"
+#include "tools/doctor/command/treatments.hpp"
+#include "tools/doctor/report/format.hpp"
+#include "tools/doctor/report/words.hpp"
 #include "tools/doctor/run/child.hpp"
 #include "tools/doctor/run/launch.hpp"
+#include "tools/support/interrupts.hpp"
 #include "tools/support/library.hpp"
 #include "tools/support/shell.hpp"
 
-namespace freehold::doctor::report {
+namespace freehold::doctor::command {
 namespace {
+using namespace report;
 
 // What the trials go on for.
 std::string still_open(const Activity& activity) {
@@ -57,7 +60,7 @@ std::string note_text(const Note& note) {
   }
   return fmt::format(
       "Nothing was recorded with {}: libfreehold-probe.so was not loaded, as by a static program, or found no "
-      "room for its files. TMPDIR or --keep-recording names another folder for them.",
+      "room for its files. TMPDIR names another folder for them.",
       describe(note.setting));
 }
 
@@ -79,7 +82,7 @@ doctor::Tools tools_for(const std::set<std::string>& files, const std::optional<
   return tools;
 }
 
-Diagnosis diagnosis_of(const DoctorRequest& request, doctor::Outcome outcome, std::vector<std::string> notes) {
+Diagnosis diagnosis_of(const TimeRequest& request, doctor::Outcome outcome, std::vector<std::string> notes) {
   Diagnosis diagnosis;
   diagnosis.settings = request.program.settings;
   diagnosis.program = request.program.program;
@@ -98,9 +101,6 @@ Diagnosis diagnosis_of(const DoctorRequest& request, doctor::Outcome outcome, st
   diagnosis.own_allocators = std::move(outcome.own_allocators);
   diagnosis.notes = std::move(notes);
   for (const Note& note : outcome.notes) diagnosis.notes.push_back(note_text(note));
-  for (const OwnAllocator& own : diagnosis.own_allocators) {
-    if (own.reached.value_or(0) < 1) diagnosis.notes.push_back(text_of(own, diagnosis));
-  }
   diagnosis.repetitions = repetitions_of(diagnosis, outcome.cpus);
   return diagnosis;
 }
@@ -132,7 +132,7 @@ std::string shell_text(const Settings& settings, const doctor::Command& command,
 std::vector<Repetition> repetitions_of(const Diagnosis& diagnosis, const std::vector<unsigned>& cpus) {
   std::vector<Repetition> repetitions;
   for (const Cell& cell : diagnosis.experiment.cells) {
-    const auto command = doctor::command_of(diagnosis.settings, diagnosis.program, cell.setting);
+    const auto command = freehold::doctor::command_of(diagnosis.settings, diagnosis.program, cell.setting);
     const auto copies =
         doctor::launch_options_of(diagnosis.settings, diagnosis.experiment.variants[cell.variant], cell.setting, cpus);
     repetitions.push_back({.what = describe(diagnosis.experiment, cell.variant, cell.setting),
@@ -141,14 +141,15 @@ std::vector<Repetition> repetitions_of(const Diagnosis& diagnosis, const std::ve
   return repetitions;
 }
 
-Diagnosis examine(const DoctorRequest& request, Interrupts& interrupts, Progress& progress) {
+Diagnosis ask(const TimeRequest& request) {
+  Interrupts interrupts;
+  Progress progress;
   const Settings& settings = request.program.settings;
   const std::string program = printable(settings.command.front());
   const double begin = doctor::now_s();
   const Machine machine = this_machine();
   const std::string date = today();
   const auto show = [&](const std::string& what, double seconds_left) {
-    if (settings.show_output) return;  // of the program, on the same terminal
     progress.show(seconds_left > 0 ? fmt::format("{}  ({} left)", what, duration_text(seconds_left)) : what);
   };
   std::vector<std::string> notes;
@@ -163,50 +164,10 @@ Diagnosis examine(const DoctorRequest& request, Interrupts& interrupts, Progress
     diagnosis.machine = machine;
     diagnosis.date = date;
     diagnosis.seconds = doctor::now_s() - begin;
-    progress.wipe();
     return diagnosis;
   } catch (const Refused& refused) {
     throw failure_of(refused, program, settings, interrupts.arrived());
   }
 }
 
-Failure failure_of(const Refused& refused, const std::string& program, const Settings& settings, int signal) {
-  const std::string detail = printable(refused.detail()), more = printable(refused.more());
-  const auto refuse = [](const std::string& line) { return Failure(kExitRefused, line); };
-  switch (refused.why()) {
-    case Refusal::kNotExecutable: return {kExitCannotExecute, fmt::format("cannot execute {}: {}", program, detail)};
-    case Refusal::kFails:
-      return refuse(fmt::format("{} fails as it is: {}{}{}; to examine it all the same: --allow-failure", program, detail,
-                                more.empty() ? "" : ": ", more));
-    case Refusal::kFailsLater: return refuse(fmt::format("{} works once and then no more: {}", program, detail));
-    case Refusal::kNoEnd:
-      return refuse(
-          fmt::format("{} did not end within {:.0f} s; if it serves until it is told to end, say how long it "
-                      "shall: --for 10s --load 'COMMAND'; if it takes so long, give it time: --budget {:.0f}",
-                      program, refused.seconds(), 10 * refused.seconds()));
-    case Refusal::kNoEndOfLoad:
-      return refuse(
-          fmt::format("the load of {} did not end within {:.0f} s; end it with --for 10s", program, refused.seconds()));
-    case Refusal::kNotReady:
-      return refuse(
-          fmt::format("{} did not become ready: no socket of its listens{}; say when it is: --ready-after SECONDS "
-                      "or --ready 'COMMAND'",
-                      program, settings.server.ready.empty() ? "" : ", or the command of --ready fails"));
-    case Refusal::kHidden:
-      return refuse(
-          fmt::format("{} does not let its memory be read: it forbids core dumps (PR_SET_DUMPABLE), or has rights that you "
-                      "have not; run freehold {}",
-                      program, ::geteuid() == 0 ? "with the right CAP_SYS_PTRACE" : "as root"));
-    case Refusal::kTooShort:
-      return refuse(fmt::format("{} ended before its memory could be read; give it more to do", program));
-    case Refusal::kInterruptedAtFirst: return {128 + signal, "interrupted before the program had ended for the first time"};
-    case Refusal::kInterruptedTooEarly: return {128 + signal, "interrupted before there was anything to tell"};
-    case Refusal::kNoFolder: return refuse(fmt::format("cannot make {}: {}", detail, more));
-    case Refusal::kNoTemporaryFolder:
-      return refuse(fmt::format("no folder for recordings in {}: {}; set TMPDIR", detail, more));
-    case Refusal::kFolderNotEmpty: return refuse(fmt::format("--keep-recording: {} is not empty", detail));
-  }
-  __builtin_unreachable();
-}
-
-}  // namespace freehold::doctor::report
+}  // namespace freehold::doctor::command

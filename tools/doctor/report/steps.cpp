@@ -7,17 +7,15 @@
 #include "tools/doctor/facts/attribution.hpp"
 #include "tools/doctor/facts/derived.hpp"
 #include "tools/doctor/report/format.hpp"
-#include "tools/doctor/report/verdict_text.hpp"
+#include "tools/doctor/report/words.hpp"
 #include "tools/support/shell.hpp"
 
 namespace freehold::doctor::report {
 namespace {
 
-constexpr double kMoreTime = 3;  // times the budget that was too short
+using Steps = std::vector<Step>;
 
-using Recommendations = std::vector<Recommendation>;
-
-// The program's line, with as many threads as were tried. The bundled example, which nobody has typed, by its file.
+// The program's line, with as many threads as were tried. The bundled example, which was not typed, is named by its file.
 std::string line_of(const Diagnosis& diagnosis) {
   const Settings& settings = diagnosis.settings;
   if (settings.command.empty()) return shell_word(diagnosis.program);
@@ -39,26 +37,9 @@ void add_option(std::string& line, std::string_view name, double seconds) {
   if (seconds > 0) line += fmt::format(" {} {}", name, seconds);
 }
 
-// The doctor's line again, with `effort` for its --budget or --repeat, and with `work` for its --work.
 std::string again(const Diagnosis& diagnosis, std::string_view effort, Work work) {
-  const Settings& settings = diagnosis.settings;
-  std::string line = "freehold doctor";
-  if (!effort.empty()) line += fmt::format(" {}", effort);
-  if (settings.parallelism != ParallelismControl::kAffinity)
-    line += fmt::format(" --threads {}", fmt::join(settings.widths, ","));
-  if (settings.parallelism == ParallelismControl::kEnvironment) add_option(line, "--env", settings.parallelism_text);
-  if (work != Work::kAuto) line += fmt::format(" --work {}", work == Work::kFixed ? "fixed" : "per-thread");
-  const Server& server = settings.server;
-  add_option(line, "--load", server.load);
-  add_option(line, "--ready", server.ready);
-  add_option(line, "--ready-after", server.ready_after_s);
-  add_option(line, "--for", server.seconds);
-  add_option(line, "--throughput", server.throughput);
-  add_option(line, "--stdin", settings.input);
-  if (settings.allow_failure) line += " --allow-failure";
-  if (diagnosis.example) return line;
-  const bool is_known = !settings.command.empty();
-  return line + " -- " + (is_known ? shell_words(settings.command) : shell_word(diagnosis.program));
+  const std::string line = line_again(diagnosis.settings, diagnosis.program, effort, work);
+  return diagnosis.example ? line.substr(0, line.find(" -- ")) : line;
 }
 
 std::string with_environment(const Variant& variant, const std::string& line) {
@@ -76,7 +57,7 @@ std::string most_allocating_site(const Diagnosis& diagnosis) {
   return recorded->sites.empty() ? std::string() : short_text(recorded->sites.front().place.frame());
 }
 
-void add_freehold(const Diagnosis& diagnosis, const Variant& variant, Recommendations& out) {
+void add_freehold(const Diagnosis& diagnosis, const Variant& variant, Steps& out) {
   const std::string line = line_of(diagnosis);
   out.push_back({"Run it with Freehold, without changing anything", "freehold run -- " + line});
   out.push_back({"The same from a script, a unit file or a container", with_environment(variant, line)});
@@ -85,14 +66,14 @@ void add_freehold(const Diagnosis& diagnosis, const Variant& variant, Recommenda
                              program_name(diagnosis))});
 }
 
-void add_padding(const Diagnosis& diagnosis, Recommendations& out) {
+void add_padding(const Diagnosis& diagnosis, Steps& out) {
   const std::string site = most_allocating_site(diagnosis);
   out.push_back({site.empty() ? "Put each object that threads hold on a separate cache line"
                               : fmt::format("Put each object that is allocated at {} on a separate cache line", site),
                  "struct alignas(64) Item { … };"});
 }
 
-void add_fix(const Diagnosis& diagnosis, const Fix& fix, Recommendations& out) {
+void add_fix(const Diagnosis& diagnosis, const Fix& fix, Steps& out) {
   const Variant& variant = diagnosis.experiment.variants[fix.variant];
   switch (variant.treatment) {
     case Treatment::kNone: break;
@@ -116,7 +97,7 @@ const Fix* freehold_too(const Diagnosis& diagnosis) {
 }
 
 // What to ask the doctor next, where it has no verdict.
-void add_question(const Diagnosis& diagnosis, Recommendations& out) {
+void add_question(const Diagnosis& diagnosis, Steps& out) {
   const Settings& settings = diagnosis.settings;
   if (!was_compared(diagnosis.verdict) && diagnosis.signal != 0) {
     out.push_back({"Ask again, and let it finish", again(diagnosis, "", settings.work)});
@@ -131,7 +112,7 @@ void add_question(const Diagnosis& diagnosis, Recommendations& out) {
   }
 }
 
-void add_next_look(const Diagnosis& diagnosis, Recommendations& out) {
+void add_next_look(const Diagnosis& diagnosis, Steps& out) {
   const std::string line = line_of(diagnosis);
   switch (diagnosis.verdict.cause) {
     case Cause::kOwnSharing:
@@ -152,9 +133,7 @@ void add_next_look(const Diagnosis& diagnosis, Recommendations& out) {
   }
 }
 
-}  // namespace
-
-std::string text_of(const SiteAdvice& advice, const Attribution& recorded) {
+std::string fit_text(const SiteAdvice& advice, const Attribution& recorded) {
   const AllocationSite& site = recorded.sites[advice.site];
   const std::string bytes = counted(static_cast<std::uint64_t>(site.typical_bytes), "byte");
   const auto reason = [&]() -> std::string {
@@ -175,8 +154,8 @@ std::string text_of(const SiteAdvice& advice, const Attribution& recorded) {
                      percent_text(advice.cpu_share));
 }
 
-std::vector<Recommendation> recommendations_of(const Diagnosis& diagnosis) {
-  Recommendations out;
+std::vector<Step> steps_of(const Diagnosis& diagnosis) {
+  Steps out;
   const Verdict& verdict = diagnosis.verdict;
   if (own_failure(diagnosis.experiment) != nullptr) return out;
   if (!blames_allocator(verdict.cause)) add_next_look(diagnosis, out);
@@ -185,6 +164,34 @@ std::vector<Recommendation> recommendations_of(const Diagnosis& diagnosis) {
     if (const Fix* const too = freehold_too(diagnosis)) add_fix(diagnosis, *too, out);
   }
   return out;
+}
+
+}  // namespace
+
+std::string line_again(const Settings& settings, const std::string& program, std::string_view effort, Work work) {
+  std::string line = "freehold doctor";
+  if (!effort.empty()) line += fmt::format(" {}", effort);
+  if (settings.parallelism != ParallelismControl::kAffinity)
+    line += fmt::format(" --threads {}", fmt::join(settings.widths, ","));
+  if (settings.parallelism == ParallelismControl::kEnvironment) add_option(line, "--env", settings.parallelism_text);
+  if (work != Work::kAuto) line += fmt::format(" --work {}", work == Work::kFixed ? "fixed" : "per-thread");
+  const Server& server = settings.server;
+  add_option(line, "--load", server.load);
+  add_option(line, "--ready", server.ready);
+  add_option(line, "--for", server.seconds);
+  add_option(line, "--throughput", server.throughput);
+  if (settings.allow_failure) line += " --allow-failure";
+  const bool is_known = !settings.command.empty();
+  line += " -- " + (is_known ? shell_words(settings.command) : shell_word(program));
+  return settings.input.empty() ? line : line + " < " + shell_word(settings.input);
+}
+
+void add_steps(const Diagnosis& diagnosis, Words& words) {
+  words.steps = steps_of(diagnosis);
+  const Attribution* const recorded = diagnosis.recorded.get();
+  if (recorded == nullptr) return;
+  words.sites = advice_of(*recorded);
+  for (const SiteAdvice& one : words.sites) words.fits.push_back(fit_text(one, *recorded));
 }
 
 }  // namespace freehold::doctor::report

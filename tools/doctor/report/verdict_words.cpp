@@ -1,17 +1,23 @@
 // SPDX-License-Identifier: MIT
-// The verdict in one sentence.
+// The verdict in words: the headline, the most that any allocator could do, what to do and what that brings.
+#include "tools/doctor/report/words.hpp"
+
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
+#include <tuple>
 
 #include "tools/doctor/facts/attribution.hpp"
 #include "tools/doctor/facts/derived.hpp"
 #include "tools/doctor/facts/loss.hpp"
 #include "tools/doctor/report/format.hpp"
-#include "tools/doctor/report/verdict_text.hpp"
 
 namespace freehold::doctor::report {
 namespace {
+
+// ---- the headline
 
 constexpr double kWorthAGain = 1.1;  // surely so many times as fast: to be said beside any verdict
 
@@ -106,7 +112,7 @@ std::string mixed(const Verdict& verdict) {
                      percent_text(verdict.allocator_share), others.empty() ? "" : "; beside it, ", others);
 }
 
-// Of a program that does not lose scaling, or cannot: what another allocator does to its time all the same; empty: nothing.
+// Says what another allocator does to the time of a program that does not lose scaling, or cannot; empty: nothing.
 std::string gain_all_the_same(const Diagnosis& diagnosis) {
   const Verdict& verdict = diagnosis.verdict;
   if (!verdict.best_fix) return {};
@@ -188,8 +194,6 @@ std::string not_compared(const Diagnosis& diagnosis) {
                      diagnosis.verdict.all.threads != 0 ? "threads" : "CPUs");
 }
 
-}  // namespace
-
 std::string headline_of(const Diagnosis& diagnosis) {
   const Verdict& verdict = diagnosis.verdict;
   if (const Cell* failed = own_failure(diagnosis.experiment))
@@ -231,6 +235,140 @@ std::string headline_of(const Diagnosis& diagnosis) {
     case Cause::kUndecided: return undecided(diagnosis);
   }
   __builtin_unreachable();
+}
+
+constexpr double kNotWorthTrying = 0.03;  // gain at most, below which other allocators need not be tried
+
+// ---- what any allocator could do
+
+std::string_view source_of_bound(const Diagnosis& diagnosis) {
+  if (diagnosis.recorded == nullptr) return "as samples of its code say";
+  return diagnosis.experiment.delayed.empty() ? "as malloc's recorded share of its time says"
+                                              : "found by making malloc and free slower";
+}
+
+std::string_view why_without_bound(const Diagnosis& diagnosis) {
+  const auto says_why = [](const std::string& note) {
+    return note.starts_with("Nothing was recorded") || note.starts_with("The recorded run");
+  };
+  if (std::ranges::none_of(diagnosis.notes, says_why))
+    return "there was no time to record its malloc. A longer --budget includes it";
+  return diagnosis.experiment.code.known
+             ? "its malloc could not be recorded, and its threads sleep in locks, which may be malloc's"
+             : "its malloc could not be recorded, and its code could not be sampled";
+}
+
+std::string bound_of(const Diagnosis& diagnosis) {
+  const Verdict& verdict = diagnosis.verdict;
+  if (!verdict.most_gain && diagnosis.recorded != nullptr) return {};
+  if (!verdict.most_gain)
+    return fmt::format("How much any allocator could do is not known: {}.", why_without_bound(diagnosis));
+  const double most = verdict.most_gain->high - 1;
+  std::string text = fmt::format("No allocator can make it more than {} faster, {}", percent_text(std::max(most, 0.01)),
+                                 source_of_bound(diagnosis));
+  if (most <= kNotWorthTrying) text += ": there is no need to try others";
+  return text + '.';
+}
+
+// ---- what to do
+
+std::string use_of(const Diagnosis& diagnosis, const Fix& fix) {
+  const Variant& variant = diagnosis.experiment.variants[fix.variant];
+  switch (variant.treatment) {
+    case Treatment::kNone: return {};
+    case Treatment::kFreehold: return "run it with Freehold, or link Freehold into it";
+    case Treatment::kCappedArenas:
+    case Treatment::kHighThresholds: return fmt::format("run it with {}", text_of(variant));
+    case Treatment::kPadded: return "give the blocks that threads hold a cache line each (alignas(64))";
+    case Treatment::kPeer: return fmt::format("run it with {}", variant.name);
+  }
+  __builtin_unreachable();
+}
+
+// "1.9 times (1.8 to 2.0) as fast with Freehold; jemalloc and tcmalloc cannot be told apart from it"
+std::string gain_of(const Diagnosis& diagnosis) {
+  const Verdict& verdict = diagnosis.verdict;
+  if (!verdict.best_fix || verdict.cause == Cause::kUndecided) return {};
+  const Fix& best = verdict.fixes[*verdict.best_fix];
+  std::vector<std::string> alike;
+  for (const Fix* other : best_first(verdict)) {
+    if (other != &best && other->helps && other->gain.low <= best.gain.high && other->gain.high >= best.gain.low)
+      alike.push_back(text_of(diagnosis.experiment.variants[other->variant]));
+  }
+  const std::string gain =
+      best.gain.low > 1  // else it is memory that it helps with
+          ? fmt::format("{} as fast with {}", times_text(best.gain), text_of(diagnosis.experiment.variants[best.variant]))
+          : fmt::format("{} what its peak memory is with {}", times_text(best.memory),
+                        text_of(diagnosis.experiment.variants[best.variant]));
+  if (alike.empty()) return gain + '.';
+  const std::string last = alike.back();
+  alike.pop_back();
+  return fmt::format("{}; {}{}{} cannot be told apart from it.", gain, fmt::join(alike, ", "), alike.empty() ? "" : " and ",
+                     last);
+}
+
+std::string_view way_out_of(const Diagnosis& diagnosis) {
+  const Verdict& verdict = diagnosis.verdict;
+  if (is_work_unclear(diagnosis))
+    return "say whether threads share the work (--work fixed) or each brings its own (--work per-thread)";
+  if (verdict.one_thread && verdict.cause == Cause::kSerial) return "divide its work among threads, if more CPUs shall help";
+  if (verdict.doubt == Doubt::kNoProcesses || verdict.doubt == Doubt::kNoPadding) return "give it more time (--budget)";
+  switch (verdict.cause) {
+    case Cause::kOwnLock: return "hold that lock for less time, or split what it guards";
+    case Cause::kOwnSharing: return "find the lines that threads write in turns, and give each thread its own";
+    case Cause::kOwnPageFaults: return "keep memory that will be needed again instead of unmapping it";
+    case Cause::kMemoryBandwidth: return "touch less memory: smaller elements, pieces that fit the caches";
+    case Cause::kCpuQuota:
+      return diagnosis.experiment.is_bound() ? "let its threads use all CPUs: find who calls sched_setaffinity()"
+                                             : "raise the quota, or start as many threads as it has CPUs";
+    case Cause::kSerial: return "find what runs alone, and divide it or let it overlap";
+    case Cause::kUndecided: return "run the doctor again on a quiet machine, with more repetitions (--repeat)";
+    default: return "";
+  }
+}
+
+std::string capitalized(std::string sentence) {
+  sentence[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(sentence[0])));
+  return sentence;
+}
+
+std::string advice_of(const Diagnosis& diagnosis) {
+  const Verdict& verdict = diagnosis.verdict;
+  if (own_failure(diagnosis.experiment)) return "Make it run by itself first; then ask again.";
+  if (!was_compared(verdict) && verdict.cause == Cause::kUndecided)
+    return diagnosis.signal != 0 ? "Ask again, and let it finish." : "Give it more time (--budget).";
+  const std::string_view own = way_out_of(diagnosis);
+  const std::string use = verdict.best_fix ? use_of(diagnosis, verdict.fixes[*verdict.best_fix]) : "";
+  if (own.empty() && use.empty()) return {};
+  return capitalized(own.empty()   ? use + '.'
+                     : use.empty() ? fmt::format("{}.", own)
+                                   : fmt::format("{}. Beside that, {}.", own, use));
+}
+
+}  // namespace
+
+std::string program_name(const Diagnosis& diagnosis) {
+  const std::string& path = diagnosis.settings.command.empty() ? diagnosis.program : diagnosis.settings.command.front();
+  return path.substr(path.rfind('/') + 1);
+}
+
+bool is_work_unclear(const Diagnosis& diagnosis) noexcept {
+  const Verdict& verdict = diagnosis.verdict;
+  return diagnosis.experiment.work_is_guessed && !verdict.contradictions.empty() &&
+         verdict.contradictions.front() == Contradiction::kNoLossButLost;
+}
+
+Words words_of(const Diagnosis& diagnosis) {
+  Words words;
+  words.headline = headline_of(diagnosis);
+  add_evidence(diagnosis, words);
+  if (!own_failure(diagnosis.experiment)) {
+    words.bound = bound_of(diagnosis);
+    words.gain = gain_of(diagnosis);
+  }
+  words.advice = advice_of(diagnosis);
+  add_steps(diagnosis, words);
+  return words;
 }
 
 }  // namespace freehold::doctor::report

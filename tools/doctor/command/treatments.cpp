@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "tools/doctor/report/variants.hpp"
+#include "tools/doctor/command/treatments.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -14,10 +14,8 @@
 #include "tools/support/file_descriptor.hpp"
 #include "tools/support/library.hpp"
 
-namespace freehold::doctor::report {
+namespace freehold::doctor::command {
 namespace {
-using doctor::Treatment;
-using doctor::Variant;
 namespace fs = std::filesystem;
 
 constexpr std::string_view kArenas = "arenas";
@@ -29,13 +27,13 @@ bool has_malloc(const std::string& file) {
   return descriptor && exports_function(descriptor.get(), "malloc");
 }
 
-// Libraries have no dynamic linker to ask for; but for libc, which can be run.
+// Libraries have no dynamic linker to ask for, except libc, which can be run.
 bool is_program(const std::string& file) {
   const FileDescriptor descriptor(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
   return descriptor && !read_elf(descriptor.get()).interpreter.empty();
 }
 
-// The C library and the dynamic linker, which has a malloc of its own for the time before.
+// The C library and the dynamic linker, which has another malloc for the time before.
 bool is_libc(const std::string& file) {
   const std::string name = fs::path(file).filename();
   return name.starts_with("libc.so") || name.starts_with("libc-") || name.starts_with("ld-linux") || name.starts_with("ld-");
@@ -61,7 +59,7 @@ Variant preloaded(Treatment treatment, const std::string& name, const std::strin
   return {.treatment = treatment, .name = name, .preload = {library}};
 }
 
-// What is not there is left out with a note, if nobody asked for it.
+// What is not there is left out with a note, unless it was asked for.
 void add_if_there(std::vector<Variant>& variants, const std::string& name, std::vector<std::string>& notes) {
   try {
     if (name == kPadded)
@@ -102,6 +100,73 @@ std::vector<Variant> wished_variants(const std::string& wished, unsigned cpus) {
       throw Failure(kExitRefused, fmt::format("--allocators: the name '{}' is taken; give one of them another as NAME=PATH",
                                               printable(variants.back().name)));
   }
+  return variants;
+}
+
+// ---- for the question of memory
+
+// Often enough that what is free is given back before the next look at the program.
+constexpr const char* kTrimEvery_ms = "20";
+
+MemoryVariant arenas(unsigned count) {
+  return {.treatment = count == 1 ? MemoryTreatment::kOneArena : MemoryTreatment::kPeer,
+          .how = {.treatment = Treatment::kCappedArenas,
+                  .name = fmt::format("glibc, {} arena{}", count, count == 1 ? "" : "s"),
+                  .preload = {},
+                  .environment = {{"MALLOC_ARENA_MAX", std::to_string(count)}}}};
+}
+MemoryVariant no_caches() {
+  return {.treatment = MemoryTreatment::kNoCaches,
+          .how = {.treatment = Treatment::kPeer,
+                  .name = "glibc, no caches",
+                  .preload = {},
+                  .environment = {{"GLIBC_TUNABLES", "glibc.malloc.tcache_count=0"}}}};
+}
+MemoryVariant trimming() {
+  return {.treatment = MemoryTreatment::kTrimmed,
+          .how = {.treatment = Treatment::kPeer,
+                  .name = "glibc, trimmed",
+                  .preload = {find_own_library("libfreehold-pad.so")},
+                  .environment = {{"FREEHOLD_TRIM_MS", kTrimEvery_ms}}}};
+}
+MemoryVariant library(const std::string& word) {
+  const Allocator allocator = find_allocator(word);
+  const bool is_freehold = word == "freehold";
+  return {.treatment = is_freehold ? MemoryTreatment::kFreehold : MemoryTreatment::kPeer,
+          .how = {.treatment = is_freehold ? Treatment::kFreehold : Treatment::kPeer,
+                  .name = allocator.name,
+                  .preload = {allocator.library}}};
+}
+
+std::vector<MemoryVariant> wished_memory_variants(const std::string& words) {
+  std::vector<MemoryVariant> variants;
+  for (const std::string& word : split_list("--allocators", words)) {
+    if (word == "system") continue;
+    if (word == "arenas")
+      variants.push_back(arenas(1));
+    else if (word == "caches")
+      variants.push_back(no_caches());
+    else if (word == "trimmed")
+      variants.push_back(trimming());
+    else
+      variants.push_back(library(word));
+  }
+  return variants;
+}
+
+// All that are there. A note says what is missing of the command's own.
+std::vector<MemoryVariant> all_memory_variants(std::vector<std::string>& notes) {
+  std::vector<MemoryVariant> variants{arenas(1), arenas(2), no_caches()};
+  const auto add = [&](const auto& make, bool is_own) {
+    try {
+      variants.push_back(make());
+    } catch (const Failure& failure) {
+      if (is_own) notes.push_back(fmt::format("Not everything was tried: {}.", failure.what()));
+    }
+  };
+  add(trimming, true);
+  add([] { return library("freehold"); }, true);
+  for (const std::string& peer : known_peers()) add([&peer] { return library(peer); }, false);
   return variants;
 }
 
@@ -161,4 +226,23 @@ std::string find_probe(const MallocOrigin& origin, std::vector<std::string>& not
   }
 }
 
-}  // namespace freehold::doctor::report
+MemoryTools memory_tools_for(const std::set<std::string>& files, const std::optional<std::string>& allocators,
+                             std::vector<std::string>& notes) {
+  const MallocOrigin origin = malloc_origin(files);
+  MemoryTools tools;
+  tools.is_glibc = origin.glibc;
+  tools.name = origin.glibc ? "system" : "its own";
+  tools.probe = find_probe(origin, notes);
+  if (origin.built_in) {
+    notes.push_back(fmt::format("{} has its own malloc built in: no other was tried.", printable(origin.file)));
+    return tools;
+  }
+  tools.variants = allocators ? wished_memory_variants(*allocators) : all_memory_variants(notes);
+  if (origin.glibc) return tools;
+  notes.push_back(fmt::format("The program brings its own malloc, that of {}: switches of glibc's were left out.",
+                              printable(origin.file)));
+  std::erase_if(tools.variants, [](const MemoryVariant& variant) { return variant.how.name.starts_with("glibc"); });
+  return tools;
+}
+
+}  // namespace freehold::doctor::command
