@@ -27,7 +27,7 @@ TEST(DoctorAnswer, OfADiagnosis_HasTheVerdictBeforeTheFigures) {
                            "1.9 times (1.8 to 2.0) as fast with Freehold; jemalloc cannot be told apart from it",
                            "────",
                            "EVIDENCE",
-                           "83% of the frees",
+                           "cross threads: another thread",
                            "its own locks",
                            "STEPS",
                            "LD_PRELOAD",
