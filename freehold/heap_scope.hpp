@@ -26,7 +26,7 @@ namespace freehold {
 /// longjmp out of a scope leaves the thread in it. Cost: some nanoseconds.
 class HeapScope {
  public:
-  /// Of a heap.
+  /// Begins a scope of a heap.
   /// @param heap  outlives the scope; blocks may outlive the heap, whose memory goes back with the last of them then
   /// @throws std::bad_alloc
   explicit HeapScope(PrivateHeap& heap) : HeapScope(&heap) {}

@@ -222,7 +222,7 @@ std::vector<Frame> named(Symbols& symbols, const std::vector<std::uint64_t>& add
   return frames;
 }
 
-// Without names if the files that it ran are not there. Throws Failure if there is no room for a copy of its map.
+// Leaves names out if the files that it ran are not there. Throws Failure if there is no room for a copy of its map.
 HeapProfile profile_of(std::uint64_t pid, const LiveHeapProfile& said) {
   const MapsFile maps(pid, said.maps);
   Symbols symbols(maps.path());

@@ -69,7 +69,7 @@ void finish_start() noexcept;
 
 // ---- threads ----------------------------------------------------------------------------------------------------------
 
-// What a thread's slow calls of slots do. The thread's cache carries one of these, so that none of them asks for a mode.
+// A thread's slow calls of slots do this. The thread's cache carries one of these, so that none of them asks for a mode.
 //   kPlain       refill and drain, and nothing else
 //   kObserved    once a profile was started or guards are on: looks at the call, which kPlain serves. engine_profile.cpp
 //   kCacheless   threads that have no cache, or may not keep the one that they have. engine_threads.cpp
@@ -368,8 +368,8 @@ constexpr std::size_t kAlignment = 16;  // every block's alignment
 
 // ---- checked mode (engine_check.cpp) ----------------------------------------------------------------------------------
 
-// Whether the engine has not started yet, every call is to be looked at, or a thread has had a detour: asked by slow paths,
-// which come by in each case. Relaxed: a hint; those that act on it ask is_checked() and present_detour().
+// Says whether the engine has not started yet, every call is to be looked at, or a thread has had a detour: asked by slow
+// paths, which come by in each case. Relaxed: a hint; those that act on it ask is_checked() and present_detour().
 enum class Mode : std::uint8_t { kUsual, kDetoured, kNotYet, kChecked };
 extern constinit std::atomic<Mode> g_mode;
 [[nodiscard]] inline bool is_unusual() noexcept { return g_mode.load(std::memory_order_relaxed) != Mode::kUsual; }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// What a program says about a block: when it asks for one, and when it frees it.
+// A program's claims about a block: when it asks for one, and when it frees it.
 #pragma once
 #include <cstddef>
 #include <cstdint>
 
 namespace freehold::check {
 
-// By what a block was allocated, or is freed.
+// Names the functions by which a block was allocated, or is freed.
 enum class Family : std::uint8_t { kMalloc, kNew, kNewArray, kAny, kHeap, kPool };
 
 [[nodiscard]] constexpr const char* name_of(Family family) noexcept {
@@ -14,14 +14,14 @@ enum class Family : std::uint8_t { kMalloc, kNew, kNewArray, kAny, kHeap, kPool 
   return kNames[static_cast<unsigned>(family)];
 }
 
-// What the program asked for. `alignment`: 0 where it named none.
+// The program's request. `alignment`: 0 where it named none.
 struct Request {
   std::size_t bytes = 0;
   std::size_t alignment = 0;
   Family family = Family::kMalloc;
 };
 
-// What the program says about a block that it frees.
+// The program's claim about a block that it frees.
 struct Claim {
   static constexpr std::size_t kUnsaid = ~std::size_t{0};
   Family family = Family::kMalloc;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What is left of a private heap that ended while plain code still had blocks of it, which a scope's malloc had given: each
+// The rest of a private heap that ended while plain code still had blocks of it, which a scope's malloc had given: each
 // slab and each large block stays until its last block is freed. It gives no blocks.
 //
 //   ended.scoped()                        what HeapMap leads to from the heap's end on
@@ -130,7 +130,7 @@ class EndedHeap {
 
   alloc::ScopedHeap scoped_;
   Source source_;
-  atomic<std::size_t> parts_{0};  // but for the one with this object, for which finish() counts
+  atomic<std::size_t> parts_{0};  // except the one with this object, for which finish() counts
   atomic<std::uint64_t> blocks_{0}, bytes_{0}, held_{0};
   std::uint64_t peak_bytes_ = 0;
   [[no_unique_address]] typename Registration::Ended registration_;

@@ -7,7 +7,7 @@ namespace freehold::heap {
 
 namespace {
 
-// Of heaps that have ended.
+// For heaps that have ended.
 constinit OwnedBlocks g_orphans{&g_orphan_heap};
 
 }  // namespace

@@ -15,8 +15,8 @@ enum class WhenLimited : std::uint8_t {
   kWait,  ///< waits until somebody gives memory back; PrivateHeap only
 };
 
-/// What release_all() does to a heap with blocks that plain code may still hold: those of a heap that a HeapScope has
-/// entered.
+/// Chooses what release_all() does to a heap with blocks that plain code may still hold: those of a heap that a HeapScope
+/// has entered.
 enum class HeldBlocks : std::uint8_t {
   kRefuse,  ///< nothing, and says how many there are
   kEnd,     ///< ends them, too
@@ -62,8 +62,8 @@ struct HeapStats {
   std::uint64_t conflicts = 0;
   /// The most that used_bytes ever was.
   std::uint64_t peak_bytes = 0;
-  /// Whether the heap has ended before blocks that malloc gave in one of its scopes. What it holds goes back with the last
-  /// of them.
+  /// Says whether the heap has ended before blocks that malloc gave in one of its scopes. What it holds goes back with the
+  /// last of them.
   bool has_ended = false;
 };
 

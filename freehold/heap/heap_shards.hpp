@@ -187,7 +187,8 @@ class HeapShards {
   // Gives free pages back to the slabs, and wholly free slabs to the source; returns the bytes of the latter.
   // Pre: is_started().
   std::size_t reclaim() noexcept;
-  // Hands what has blocks in use to `ended`, and gives the rest back. Pre: the caller is alone, and nobody is after it.
+  // Hands what has blocks in use to `ended`, and gives the rest back. Pre: the caller is alone, and no thread comes after
+  // it.
   template <class Ended>
   void hand_over(Ended& ended, const HeapStats& last) noexcept;
   // Ends every block. Returns whether a thread waits for room.

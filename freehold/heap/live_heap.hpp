@@ -28,7 +28,7 @@ struct LiveHeapLayout {
   // Distances from one bin to the next of the next class, and in it the number of blocks in use, which may be negative: a
   // sum counts.
   std::uint32_t central_stride, central_live, shard_stride, shard_live;
-  // Of a heap that has ended before its blocks, of other calls: from its begin, integers of 8 bytes.
+  // Offsets in a heap that has ended before its blocks, of other calls: from its begin, integers of 8 bytes.
   std::uint64_t ended_calls;
   std::uint32_t ended_blocks, ended_bytes, ended_held_bytes;
   std::uint32_t classes;

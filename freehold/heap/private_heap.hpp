@@ -46,7 +46,7 @@ class BasicPrivateHeap {
   using SlabsType = typename Shards::SlabsType;
   using SlabType = typename Shards::SlabType;
   using All = typename Shards::All;
-  // Of a heap that scopes use: scoped_heap.hpp.
+  // Serves a heap that scopes use: scoped_heap.hpp.
   struct Scopes {
     alloc::ScopedHeap live;
     void (*end)(BasicPrivateHeap& heap) noexcept;

@@ -20,7 +20,7 @@ struct Registry {
   sync::Mutex<sync::NativeAtomics> lock;
   RegisteredHeap* heaps = nullptr;
   bool knows_of_fork = false;
-  // Whose scopes use heaps. Relaxed: the thread that asks set it before it had a scope.
+  // The engine whose scopes use heaps. Relaxed: the thread that asks set it before it had a scope.
   std::atomic<const alloc::ScopeEngine*> scopes{nullptr};
   alloc::HeapOwner owner{};
 

@@ -78,8 +78,8 @@ struct ScopedHeaps<BasicPrivateHeap<A, Geometry, Source, Registration, Orders>> 
   }
 };
 
-// What a scope of this heap needs of it. Threads: any. Cost: a load, but for the first scope: O(slabs and large blocks),
-// with the heap locked.
+// A scope of this heap needs these of it. Threads: any. Cost: a load; the first scope: O(slabs and large blocks), with the
+// heap locked.
 template <class Heap>
 [[nodiscard]] alloc::ScopedHeap* scoped_heap(Heap& heap, const alloc::ScopeEngine& engine) noexcept {
   return ScopedHeaps<Heap>::find(heap, engine);

@@ -243,7 +243,7 @@ class Slabs {
     for_each_header([&](SlabType* header) { scoped.engine->remove(header->start() + SlabType::kHeaderBytes); });
     return false;
   }
-  // What the heap has is of `scoped`. False: there is no memory for that, which it needs once.
+  // Makes all that the heap has `scoped`'s. False: no memory for that, which it needs once.
   bool put_all(alloc::ScopedHeap& scoped) noexcept {
     bool all = true;
     for_each_header(

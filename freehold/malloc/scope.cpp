@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What private heaps ask of the engine that serves malloc.
+// Private heaps ask these of the engine that serves malloc.
 #include "freehold/alloc/scope/scope.hpp"
 #include "freehold/malloc/export.hpp"
 

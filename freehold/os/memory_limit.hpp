@@ -26,7 +26,7 @@ class MemoryLimit {
 
   // The smallest limit; 0: none.
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }  // publishes nothing
-  // What sets it: a group's folder, or "RLIMIT_AS".
+  // Names what sets it: a group's folder, or "RLIMIT_AS".
   [[nodiscard]] const char* source() const noexcept { return source_.text(); }
   // Follows a change in the file that sets the limit, up to the next smallest limit of find(). One thread at a time.
   void read_again() noexcept;

@@ -36,7 +36,7 @@ using heap::HeldBlocks;
 
 [[nodiscard]] void* block_of(std::size_t bytes) { return test::opaque(std::malloc)(bytes); }
 [[nodiscard]] std::uint64_t live(PrivateHeap& heap) { return heap.stats().live_objects; }
-// Blocks that are in use of a heap that has ended; -1: there is none of this name.
+// Blocks that are in use of a heap that has ended; -1: no heap of this name.
 [[nodiscard]] std::int64_t left_of(const std::string& name) {
   std::pair<const std::string&, std::int64_t> found{name, -1};
   heap::for_each_heap(
@@ -252,7 +252,7 @@ TEST(HeapScope, AnException_LeavesTheScope) {
   std::string message;
   try {
     const HeapScope scope(heap);
-    throw std::runtime_error("a text that is too long to be without memory of its own");
+    throw std::runtime_error("a text that is too long to be without allocated memory");
   } catch (const std::exception& error) {
     EXPECT_EQ(HeapScope::current(), nullptr);
     EXPECT_GT(live(heap), 0U);

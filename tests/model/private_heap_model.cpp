@@ -329,8 +329,8 @@ TEST(PrivateHeap_Mutants, NobodyIsWoken_Deadlock) {
 
 // ---- scopes: frees that find the heap by themselves, while it ends
 
-// What the slabs of a scope's heap come from. Who gives a slab back may write to all of it: a block that another thread has
-// still, or whose use is not visible, is a race.
+// The source of the slabs of a scope's heap. A thread that gives a slab back may write to all of it: a block that another
+// thread has still, or whose use is not visible, is a race.
 struct ScopeSlabs : FewSlabs {
   inline static void* blocks[2];
   static void give_back(void* slab, std::size_t alignment) noexcept {

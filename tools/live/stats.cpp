@@ -227,7 +227,7 @@ class Lists {
                               });
   }
 
-  // A heap that has ended before the last of its blocks. None: it went with that meanwhile.
+  // A heap that has ended before the last of its blocks. None: it has gone with that.
   std::optional<LiveHeapFigures> ended_heap_figures(const heap::LiveHeap& of, const heap::LiveHeapLayout& layout) {
     LiveHeapFigures figures;
     const auto number = [&](std::uint32_t offset, std::uint64_t& value) { return memory_.read(of.heap + offset, value); };

@@ -109,7 +109,7 @@ class DirectBlocks {
  private:
   using Counter = typename A::template atomic<std::uint64_t>;
   static constexpr std::size_t kMaxSmall = 1024;
-  // What a mapping is aligned to on every kernel, whose pages may be smaller than kPageBytes.
+  // A mapping is aligned to this on every kernel, whose pages may be smaller than kPageBytes.
   static constexpr std::size_t kMappingAlignment = std::min(Config::kPageBytes, os::kSmallestPageBytes);
   static constexpr std::size_t kHugeBytes = std::size_t{2} << 20;
   static constexpr unsigned kMaxKept = 64;

@@ -24,7 +24,7 @@ namespace {
 constexpr std::uint64_t kForkWaitNs = 1'000'000;
 constexpr unsigned kForkTurns = 1'000;  // times that, before a thread that forks no longer waits for another's fork
 
-// A step of the purger is over, and it begins no other; it waits for nobody meanwhile.
+// Waits until a step of the purger is over; the purger begins no other, and waits for no thread until the fork ends.
 void keep_purger_out() noexcept {
   ++t_fork.all_forks;
   g_purger_gate.close();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// What a thread's word leads to while the thread counts its calls (engine_count.cpp) or takes its blocks from a private heap
-// (engine_scope.cpp): a cache whose bins are empty and full at once, so that every call comes by. Behind it stands what the
-// word led to before: a cache of the thread, one of g_modes, or the detour around this one. Fast paths know nothing of it,
-// and neither do other threads.
+// A thread's word leads to a detour while the thread counts its calls (engine_count.cpp) or takes its blocks from a private
+// heap (engine_scope.cpp): to a cache whose bins are empty and full at once, so that every call comes by. Behind it stands
+// what the word led to before: a cache of the thread, one of g_modes, or the detour around this one. Fast paths know nothing
+// of it, and neither do other threads.
 #pragma once
 #include <algorithm>
 #include <cstdint>

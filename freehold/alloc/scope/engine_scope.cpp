@@ -4,7 +4,8 @@
 // thread, in a scope or not.
 //
 // The heap's own calls to the engine, for slabs, are none of the program's: the thread's word leads past all detours
-// meanwhile. No lock of the engine is held, and the thread is not inside the gate: fork locks heaps before it closes that.
+// until they return. No lock of the engine is held, and the thread is not inside the gate: fork locks heaps before it closes
+// that.
 #include "freehold/alloc/scope/scope.hpp"
 
 #include <algorithm>
@@ -51,7 +52,7 @@ template <class F>
   return false;
 }
 
-// f(heap) for the heap of a block, which does not end meanwhile. False: no heap has it.
+// Calls f(heap) for the heap of a block, which does not end before f returns. False: no heap has it.
 // Pre: the thread's word leads to no detour.
 template <class F>
 [[gnu::always_inline]] inline bool with_heap_of(const void* block, const F& f) noexcept {
@@ -206,7 +207,7 @@ void remove(const void* address) noexcept { Map::put(*g_heaps.find(address), nul
 void wait_for_users(const ScopedHeap& heap) noexcept {
   const Reading reading;  // find() takes a lock
   const Uncounted uncounted;
-  const NativeCache* const mine = present_cache();  // amid a call of its own that this one came amid
+  const NativeCache* const mine = present_cache();  // it came during a call of the thread's own
   (void)g_gate.fence_others();
   sync::wait_until<sync::NativeAtomics>([&] {
     NativeCache* found;

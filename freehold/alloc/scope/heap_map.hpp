@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Which private heap has an address, by parts of 64 KiB, and how a thread that frees a block there keeps the heap from
-// ending meanwhile.
+// ending.
 //
 //   HeapMap::Entry* entry = map.find(block);                        // null: no heap was ever there
 //   HeapMap::with_heap(mark, *entry, fence, [&](Heap& heap) { ... });  // false: no heap has it
@@ -61,8 +61,8 @@ class HeapMap {
   static void put(Entry& entry, Heap* heap) noexcept { entry.store(heap, std::memory_order_relaxed); }
   [[nodiscard]] static Heap* heap_of(const Entry& entry) noexcept { return entry.load(std::memory_order_relaxed); }
 
-  // Calls f(heap) for the heap that has the entry, which does not end meanwhile. False: none has it. `mark` is the calling
-  // thread's; `fence` orders its store before later loads, as the thread that ends a heap expects.
+  // Calls f(heap) for the heap that has the entry, which does not end before f returns. False: none has it. `mark` is the
+  // calling thread's; `fence` orders its store before later loads, as the thread that ends a heap expects.
   template <class Fence, class F>
   [[gnu::always_inline]] static bool with_heap(Mark& mark, const Entry& entry, const Fence& fence, const F& f) noexcept {
     Heap* heap = heap_of(entry);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Scopes: what the engine that serves malloc and a private heap ask of each other, so that a thread's malloc takes its
 // blocks from the heap, and free finds the heap of a block. The heap may be of another shared object than the engine, with
-// an engine of its own: only this table connects them.
+// its own engine: only this table connects them.
 #pragma once
 #include <cstddef>
 
@@ -9,14 +9,14 @@ namespace freehold::alloc {
 
 struct ScopedHeap;
 
-// What the engine asks of a heap: any thread, while its scope is open or the block lives. But for allocate() a heap that has
-// ended answers, too, as long as blocks of it live.
+// The engine asks these of a heap: any thread, while its scope is open or the block lives. A heap that has
+// ended answers all of them except allocate(), as long as blocks of it live.
 struct HeapCalls {
   // Null: the limit or memory.
   void* (*allocate)(ScopedHeap& heap, std::size_t bytes, std::size_t alignment) noexcept;
   void (*deallocate)(ScopedHeap& heap, void* block) noexcept;
   std::size_t (*usable_size)(const ScopedHeap& heap, const void* block) noexcept;
-  // Whether a block of `bytes` may be where this one is.
+  // Returns whether a block of `bytes` may be where this one is.
   bool (*may_stay)(const ScopedHeap& heap, const void* block, std::size_t bytes) noexcept;
 };
 
@@ -29,7 +29,7 @@ struct ScopedHeap {
   const ScopeEngine* engine = nullptr;  // whose scopes use it
 };
 
-// What a shared object with private heaps has for trim(). It lives for ever.
+// A shared object with private heaps has this for trim(). It lives for ever.
 struct HeapOwner {
   std::size_t (*trim_all)() noexcept;
   // In checked mode, where blocks of a heap lie anywhere: f(context, heap) for the heap of the block. False: none of these.
@@ -37,13 +37,13 @@ struct HeapOwner {
   HeapOwner* next = nullptr;
 };
 
-// What a heap asks of the engine.
+// A heap asks these of the engine.
 struct ScopeEngine {
   // The calling thread's blocks come from the heap from now on; null: from no heap. False: no memory.
   bool (*enter)(ScopedHeap* heap) noexcept;
   // Ends the calling thread's newest scope. Pre: there is one.
   void (*leave)() noexcept;
-  // Of the calling thread's newest scope; null: there is none, or it is one of no heap.
+  // Returns the heap of the calling thread's newest scope; null: no scope, or one of no heap.
   ScopedHeap* (*current)() noexcept;
   // Once for each owner: before its first scope.
   void (*add_owner)(HeapOwner& owner) noexcept;
@@ -53,7 +53,8 @@ struct ScopeEngine {
   void (*remove)(const void* address) noexcept;
   // Returns when no thread is amid a call for a block of this heap that began before all its memory was put to another one.
   void (*wait_for_users)(const ScopedHeap& heap) noexcept;
-  // Whether the calling thread is amid a call for a block of a heap: then it is a handler of signals that came amid it.
+  // Returns whether the calling thread is inside a call for a block of a heap: then it is a handler of signals that came
+  // during it.
   bool (*is_amid_call)() noexcept;
 };
 
@@ -67,5 +68,5 @@ void deallocate_slab(void* slab) noexcept;
 
 }  // namespace freehold::alloc
 
-// Of the library whose malloc the program has: freehold::malloc or libfreehold.so.
+// Belongs to the library whose malloc the program has: freehold::malloc or libfreehold.so.
 extern "C" const freehold::alloc::ScopeEngine* freehold_scope_engine() noexcept;

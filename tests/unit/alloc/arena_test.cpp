@@ -328,7 +328,7 @@ TEST(Arena, HugePages_WhollyFree_GoBackFirstAndWhole) {
   EXPECT_TRUE(arena.check());
 }
 
-// What may wait so that no huge page is split is what lies in huge pages: free small pages beside live slots do not wait.
+// Only memory in huge pages may wait so that no huge page is split: free small pages beside live slots do not wait.
 TEST(Arena, SmallPagesBesideLiveSlots_GoBackWhereNoHugePageIsSplit) {
   if (kSpanPages == 1) GTEST_SKIP() << "no page inside a span goes back";
   Native arena(with_huge_pages());

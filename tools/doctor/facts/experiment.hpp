@@ -90,7 +90,7 @@ struct Experiment {
   bool complete = true;       // false: it was interrupted, or time ran out
   unsigned looks = 1;         // verdicts, this one included, any of which could have ended the trials: they share one error
 
-  // Whether it bound its threads to fewer CPUs than it was given.
+  // Says whether it bound its threads to fewer CPUs than it was given.
   [[nodiscard]] bool is_bound() const noexcept { return own_cpus > 0 && own_cpus < affinity_cpus; }
   [[nodiscard]] const Cell* find(std::size_t variant, const Setting& setting) const noexcept;
   [[nodiscard]] const Variant* find(Treatment treatment) const noexcept;

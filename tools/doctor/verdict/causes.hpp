@@ -32,8 +32,8 @@ class Causes {
   [[nodiscard]] bool was_copied() const;
   // Or was not wanted.
   [[nodiscard]] bool padding_was_tried() const;
-  // Whether the program was seen to spend next to nothing in malloc, with the variant's as with its own: neither CPU time
-  // nor waits nor page faults.
+  // Returns whether the program was seen to spend next to nothing in malloc, with the variant's as with its own: neither CPU
+  // time nor waits nor page faults.
   [[nodiscard]] bool malloc_is_idle(std::size_t variant) const;
   // Whether it may matter where blocks lie: threads were seen to share a part of the lines, or padding helps.
   [[nodiscard]] bool placement_matters(const Verdict& verdict) const;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Threads compute frames; each frame is encoded and written in order, by whoever holds the writer.
+// Threads compute frames; each frame is encoded and written in order, by the thread that holds the writer.
 // People measured that writing a frame takes longer than computing it, and moved it off the threads that compute.
 #include <condition_variable>
 #include <mutex>

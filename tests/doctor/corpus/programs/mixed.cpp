@@ -44,7 +44,7 @@ void count_in(volatile long* counter, long rounds) {
 
 double seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-// What malloc loses and what the lock loses, one after the other.
+// Loses time in malloc and in the lock, one after the other.
 void parts(int threads, long size) {
   const double began = seconds();
   double between = 0;
