@@ -20,7 +20,7 @@ namespace freehold::doctor::command {
 namespace {
 using namespace report;
 
-// What the trials go on for.
+// Names the question that the trials still have to answer.
 std::string still_open(const Activity& activity) {
   using doctor::Doubt;
   if (activity.open == Doubt::kNone) return {};

@@ -59,7 +59,7 @@ Variant preloaded(Treatment treatment, const std::string& name, const std::strin
   return {.treatment = treatment, .name = name, .preload = {library}};
 }
 
-// What is not there is left out with a note, unless it was asked for.
+// A missing treatment is left out with a note, unless it was asked for.
 void add_if_there(std::vector<Variant>& variants, const std::string& name, std::vector<std::string>& notes) {
   try {
     if (name == kPadded)

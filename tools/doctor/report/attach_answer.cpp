@@ -39,7 +39,7 @@ std::string malloc_text(const Attached& attached) {
   return text;
 }
 
-// What was watched, a row each: what it is, and how much.
+// The watched figures, a row each: what it is, and how much.
 Rows rows_of(const Attached& attached, unsigned cpus) {
   const double cpu = attached.user_s + attached.system_s;
   Rows rows;

@@ -30,7 +30,8 @@ inline constexpr const char* kComparisonSchema = "freehold-doctor-comparison/1";
 
 // Throws Failure if the two have nothing in common: other settings, no trials.
 [[nodiscard]] ComparisonReport compare(NamedSide before, NamedSide after);
-// What a report says of its program as it is. Throws nlohmann's exception where that is missing or another kind of value.
+// Returns what a report says of its program as it is. Throws nlohmann's exception where that is missing or another kind of
+// value.
 [[nodiscard]] NamedSide side_of(const nlohmann::ordered_json& report, std::string name);
 // The same of a file that `freehold doctor --json` wrote. Throws Failure, a line that names the file, for any other.
 [[nodiscard]] NamedSide read_side(const std::string& file);

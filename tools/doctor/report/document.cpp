@@ -78,7 +78,7 @@ std::string table_text(const std::vector<Column>& columns, const Rows& rows) {
 
 // ---- Markdown
 
-// What HTML would take for its own, and the characters of `special` as `escape` writes them.
+// Escapes what HTML would take for its own, and the characters of `special` as `escape` writes them.
 template <class Escape>
 std::string escaped(std::string_view text, std::string_view special, Escape escape) {
   std::string out;

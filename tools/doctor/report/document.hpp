@@ -21,11 +21,11 @@ struct Line {
 struct Headline {
   std::string label, sentence;
 };
-// What an exit code goes by: the last line on a terminal. An empty one is left out.
+// An exit code goes by this: the last line on a terminal. An empty one is left out.
 struct Judgement {
   std::string sentence;
 };
-// What follows belongs to it, up to the next one.
+// The parts that follow belong to it, up to the next one.
 struct Section {
   std::string title, lead = {};
 };

@@ -69,7 +69,7 @@ std::string mapping_remedy_of(const MemoryDiagnosis& diagnosis) {
                      use_malloc, name);
 }
 
-// What is done about the cause itself.
+// Says what to do about the cause itself.
 std::string remedy_of(const MemoryDiagnosis& diagnosis) {
   switch (diagnosis.verdict.cause) {
     case MemoryCause::kLeak: return "Free at the first site below what is not needed any more, or limit the store. ";
@@ -147,7 +147,7 @@ std::vector<LiveSite> sites_of(const MemoryDiagnosis& diagnosis) {
   return sites;
 }
 
-// What of the doctor's options gives the next run what this one lacked. Without --allocators all that is there is tried.
+// Names the doctor's options that give the next run what this one lacked. Without --allocators all that is there is tried.
 std::string effort_of(const MemoryDiagnosis& diagnosis) {
   const Settings& settings = diagnosis.settings;
   const bool lacks_time = diagnosis.is_cut && settings.budget_s > 0;

@@ -54,7 +54,7 @@ void cut_stacks(ordered_json& json, const ordered_json& frames, std::map<std::si
   for (ordered_json& part : json) cut_stacks(part, frames, numbers, kept);
 }
 
-// What a person would read of a recording. What is left out is counted.
+// Keeps what a person would read of a recording. What is left out is counted.
 void cut_recording(ordered_json& recording) {
   const std::size_t sites = recording["sites"].size();
   for (const char* const list : {"sites", "lock_waits", "idle_waits", "remote_sites", "remote_threads", "sharing"})

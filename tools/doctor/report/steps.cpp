@@ -96,7 +96,7 @@ const Fix* freehold_too(const Diagnosis& diagnosis) {
   return &*found;
 }
 
-// What to ask the doctor next, where it has no verdict.
+// Says what to ask the doctor next, if it has no verdict.
 void add_question(const Diagnosis& diagnosis, Steps& out) {
   const Settings& settings = diagnosis.settings;
   if (!was_compared(diagnosis.verdict) && diagnosis.signal != 0) {

@@ -21,7 +21,7 @@ namespace {
 
 constexpr double kWorthAGain = 1.1;  // surely so many times as fast: to be said beside any verdict
 
-// What the allocator does that costs scaling, as the end of a sentence.
+// Names what the allocator does that costs scaling, as the end of a sentence.
 std::string_view doing_of(Cause cause) {
   switch (cause) {
     case Cause::kAllocatorLock: return "threads wait for each other inside malloc and free";
@@ -121,7 +121,7 @@ std::string gain_all_the_same(const Diagnosis& diagnosis) {
   return fmt::format("{} makes it {} as fast", text_of(diagnosis.experiment.variants[fix.variant]), times_text(fix.gain));
 }
 
-// What a program loses on several CPUs, beside what its allocator costs it on one as well.
+// Names what a program loses on several CPUs, beside what its allocator costs it on one as well.
 std::string_view beside_loss(const Estimate& lost) {
   if (lost.low >= kLosesFrom) return ", more than it loses on several CPUs";
   return lost.high < kScalesBelow ? ", not scaling" : ", whether or not it scales";

@@ -108,7 +108,7 @@ class Watcher {
     const Totals after = totals_of(pid_);
     attached_.has_ended = after.threads == 0;
     attached_.signal = caller_.signal();
-    // Of a process that has ended nothing can be read any more: what was read last counts, for the time until then.
+    // Nothing can be read any more of a process that has ended: what was read last counts, for the time until then.
     if (attached_.has_ended && last_.threads > 0) {
       attached_.seconds = last_s_ - begin;
       add_totals(before, last_);
@@ -193,7 +193,7 @@ class Watcher {
     attached_.threads = after.threads;
     attached_.user_s = after.user_s - before.user_s;
     attached_.system_s = after.system_s - before.system_s;
-    // Of threads that have ended meanwhile nothing is known any more.
+    // Nothing is known any more of threads that have ended since.
     const auto grown = [](auto now, auto then) { return now > then ? now - then : decltype(now){}; };
     if (fs::exists(live::proc_folder(pid_) / "schedstat"))
       attached_.waited_for_cpu_s = grown(after.waited_s, before.waited_s);
