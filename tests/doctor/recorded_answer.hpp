@@ -91,6 +91,12 @@ class RecordedAnswer {
     read(of, "online_cpus", experiment.online_cpus);
     read(of, "own_cpus", experiment.own_cpus);
     read(of, "most_threads", experiment.most_threads);
+    if (const auto own = json_.find("own_allocators"); own != json_.end())
+      for (const json& each : *own) {
+        std::optional<double> reached;
+        read(each, "reached", reached);
+        if (reached) experiment.own_malloc_share = std::max(experiment.own_malloc_share.value_or(0), 1 - *reached);
+      }
     experiment.looks = 6;
     read(of.at("control"), "compute", experiment.control.compute);
     read(of.at("control"), "memory", experiment.control.memory);

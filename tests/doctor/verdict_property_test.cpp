@@ -14,7 +14,6 @@
 #include "tools/doctor/facts/derived.hpp"
 #include "tools/doctor/facts/resampled.hpp"
 #include "tools/doctor/verdict/clarity.hpp"
-#include "tools/doctor/verdict/consistency.hpp"
 #include "tools/doctor/verdict/verdict.hpp"
 
 namespace freehold::doctor {
@@ -353,37 +352,6 @@ TEST(VerdictProperty, ScalesButFarFasterWithAnother_NeverNone) {
       EXPECT_EQ(verdict.cause, has_faults ? Cause::kPageFaults : Cause::kUndecided) << seed;
     }
   }
-}
-
-// The checker itself: verdicts that are made wrong by hand are found out.
-TEST(Contradictions, WrongVerdicts_FoundOut) {
-  const World lock(Cause::kAllocatorLock, {}, 3);
-  const Verdict right = verdict_of(lock.experiment, lock.recording());
-  ASSERT_EQ(right.cause, Cause::kAllocatorLock);
-  const auto found_with = [&](const auto& spoil) {
-    Verdict spoiled = right;
-    spoil(spoiled);
-    const auto found = contradictions_in(lock.experiment, spoiled);
-    return found.empty() ? std::string() : std::string(name_of(found.front()));
-  };
-  EXPECT_EQ(found_with([](Verdict&) {}), "");
-  EXPECT_EQ(found_with([](Verdict& of) { of.cause = Cause::kOwnLock; }), "innocent-but-another-heals");
-  EXPECT_EQ(found_with([](Verdict& of) { of.cause = Cause::kNone; }), "no-loss-but-lost");
-  EXPECT_EQ(found_with([](Verdict& of) { of.cause = Cause::kArenaBloat, of.lost = {0.7, 0.78, 0.8}; }), "memory-but-time");
-  EXPECT_EQ(found_with([](Verdict& of) { of.cause = Cause::kPageFaults; }), "faults-stay");
-  EXPECT_EQ(found_with([](Verdict& of) { of.one_thread = true; }), "one-thread-waits");
-  EXPECT_EQ(found_with([](Verdict& of) { of.parts.push_back({Cause::kSerial, {0.5, 0.6, 0.7}}); }), "shares-do-not-add");
-  EXPECT_EQ(found_with([](Verdict& of) { of.lost = {0, 0, 0}; }), "loss-without-loss");
-  EXPECT_EQ(found_with([](Verdict& of) { of.fixes[*of.best_fix].failed = true; }), "advice-does-not-help");
-  EXPECT_EQ(found_with([](Verdict& of) {
-              for (Fix& fix : of.fixes) fix.helps = true, fix.gain = {1.9, 2, 2.1};
-            }),
-            "all-help-alike");
-  EXPECT_EQ(found_with([](Verdict& of) {
-              for (Fix& fix : of.fixes) fix.helps = false;
-              of.best_fix.reset();
-            }),
-            "blamed-but-nothing-helps");
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "tests/doctor/made_experiment.hpp"
 #include "tools/doctor/facts/attribution.hpp"
+#include "tools/doctor/facts/facts.hpp"
 #include "tools/doctor/facts/resampled.hpp"
 #include "tools/doctor/facts/scalability.hpp"
 #include "tools/doctor/verdict/verdict.hpp"
@@ -41,7 +42,7 @@ TEST(Verdict, ScalesButElevenTimesAsFastWithAnother_NeverNone) {
   Made made = Made().takes(0, 11, 2.8).takes(1, 11, 2.8).takes(2, 11, 2.8).takes(3, 1, 0.255).takes(4, 1, 0.255).copies(11);
   EXPECT_EQ(found(made.verdict()), "undecided");
   EXPECT_EQ(made.verdict().suspected, Cause::kNone);
-  EXPECT_EQ(made.verdict().contradictions, std::vector{Contradiction::kInnocentButAnotherHeals});
+  EXPECT_EQ(made.verdict().missing, Fact::kUnexplainedGain);
   for (const std::size_t v : {0, 1, 2})
     made.trials(v, [](Trial& trial) { trial.page_faults = 1'000'000, trial.system_s = 5 * trial.user_s; });
   EXPECT_EQ(found(made.verdict()), "page-faults");
@@ -57,7 +58,7 @@ TEST(Verdict, OnlyCpuTimeSaysThatWorkGrows_UndecidedWhereItMatters) {
   const Verdict verdict = made.verdict();
   EXPECT_EQ(found(verdict), "undecided");
   EXPECT_EQ(verdict.suspected, Cause::kNone);
-  EXPECT_EQ(verdict.contradictions, std::vector{Contradiction::kNoLossButLost});
+  EXPECT_EQ(verdict.missing, Fact::kLost);
   made = Made().takes(0, 1, 4).treated(1, 4).copies(1);
   made.experiment_.work_grows = made.experiment_.work_is_guessed = true;
   EXPECT_EQ(found(made.verdict()), "own-sharing") << "slower than alone: so it is either way";
@@ -175,14 +176,14 @@ TEST(Verdict, MoreThanMemoryCanCost_OwnSharingWithoutCopies) {
 }
 
 // A spin lock in a malloc of the program's own, in whose place no other one can be put.
-TEST(Verdict, GrowsInABuiltInMalloc_NotOwnSharing) {
+TEST(Verdict, GrowsInABuiltInMalloc_OwnMalloc) {
   Made made = Made().takes(0, 1, 2).copies(1);
   made.experiment_.variants.resize(1);
   made.experiment_.code.known = true;
   made.experiment_.code.contended = 0.75;
   EXPECT_EQ(found(made.verdict()), "own-sharing");
   std::swap(made.experiment_.code.contended, made.experiment_.code.allocator);
-  EXPECT_EQ(found(made.verdict()), "undecided");
+  EXPECT_EQ(found(made.verdict()), "own-malloc");
 }
 
 // OpenMP's threads spin while one of them works, which counts as idle.
@@ -277,8 +278,7 @@ TEST(Verdict, EveryTreatmentHelpsAlike_Undecided) {
   const Verdict verdict = Made().takes(0, 1, 0.8).treated(1, 0.26).copies(1).verdict();
   EXPECT_EQ(found(verdict), "undecided");
   EXPECT_EQ(verdict.doubt, Doubt::kContradiction);
-  ASSERT_EQ(verdict.contradictions.size(), 1U);
-  EXPECT_EQ(verdict.contradictions.front(), Contradiction::kAllHelpAlike);
+  EXPECT_EQ(verdict.missing, Fact::kAlikeGains);
 }
 
 // The demo's example beside compilers: threads that wanted CPUs that others had are not idle.

@@ -16,7 +16,7 @@ import harness
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
 BLAMING = ("allocator-lock", "remote-frees", "allocator-false-sharing", "page-faults", "arena-bloat", "mixed+")
-CAUSES = (*BLAMING, "none", "own-lock", "own-sharing", "own-page-faults", "memory-bandwidth", "cpu-quota", "serial", "mixed-", "undecided")
+CAUSES = (*BLAMING, "none", "own-lock", "own-sharing", "own-page-faults", "own-malloc", "memory-bandwidth", "cpu-quota", "serial", "mixed-", "undecided")
 MEMORY_BLAMING = ("rounding", "arenas", "caches", "free-pages", "holes")
 MEMORY_CAUSES = (*MEMORY_BLAMING, "leak", "live-data", "one-block", "mappings", "stacks", "files", "shared-memory", "page-tables", "little")
 CONDITIONS = {"quick", "memory", "parts", "env", "build", "quota", "unsaid", "corrected", "mended"}

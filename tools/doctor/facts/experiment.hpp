@@ -4,6 +4,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -72,12 +73,13 @@ struct Control {
 
 struct Experiment {
   ParallelismControl parallelism = ParallelismControl::kAffinity;
-  unsigned machine_cpus = 1;      // CPUs that the caller may use, by affinity and quota
-  double quota_cpus = 0;          // CPUs that control groups allow; 0: no limit
-  unsigned affinity_cpus = 1;     // CPUs that the affinity mask allows
-  unsigned online_cpus = 1;       // CPUs that the machine has
-  unsigned own_cpus = 0;          // CPUs that the program allowed itself while it ran; 0: not seen
-  unsigned most_threads = 0;      // threads that it had at once; 0: not seen
+  unsigned machine_cpus = 1;                    // CPUs that the caller may use, by affinity and quota
+  double quota_cpus = 0;                        // CPUs that control groups allow; 0: no limit
+  unsigned affinity_cpus = 1;                   // CPUs that the affinity mask allows
+  unsigned online_cpus = 1;                     // CPUs that the machine has
+  unsigned own_cpus = 0;                        // CPUs that the program allowed itself while it ran; 0: not seen
+  unsigned most_threads = 0;                    // threads that it had at once; 0: not seen
+  std::optional<double> own_malloc_share = {};  // share of the allocations that no preloaded malloc reaches; none: not known
   bool work_grows = false;        // each thread brings its own work: time stays the same when it scales. Else all share one
   bool work_is_guessed = false;   // work_grows rests on CPU time alone, which threads that spin or share lines need as well
   std::vector<Variant> variants;  // the program as it is comes first

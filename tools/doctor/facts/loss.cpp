@@ -7,11 +7,9 @@
 namespace freehold::doctor {
 namespace {
 
-constexpr double kThrottled = 0.1;         // of the time: the quota is what limits it
-constexpr double kFewerCpus = 0.95;        // of the CPUs: a program that may use fewer is confined
-constexpr double kOwnWaits = 0.1;          // of the threads' lives, in locks of the program's
-constexpr double kExplainsAll = 0.75;      // of what is lost: what another allocator saves is scaling
-constexpr double kExplainsNothing = 0.25;  // of what is lost, relative to the time on one CPU
+constexpr double kThrottled = 0.1;   // of the time: the quota is what limits it
+constexpr double kFewerCpus = 0.95;  // of the CPUs: a program that may use fewer is confined
+constexpr double kOwnWaits = 0.1;    // of the threads' lives, in locks of the program's
 
 }  // namespace
 
@@ -63,14 +61,6 @@ double Losses::lost_with(const Costs& cost, std::size_t variant) const {
   return waits_for_own_locks() ? lost * cost(*alone) / cost_alone : lost;
 }
 
-bool Losses::is_only_faster() const {
-  if (best_allocator == 0) return false;
-  const Costs cost = costs.measured();
-  const double lost = lost_with(cost, 0), left = lost_with(cost, best_allocator);
-  if (lost <= 0 || (lost - left) / lost >= kExplainsAll) return false;
-  return (lost - left * cost(*alone) / cost(*cell(best_allocator, alone->setting))) / lost < kExplainsNothing;
-}
-
 bool Losses::waits_for_own_locks() const {
   return recorded != nullptr && recorded->lock_wait_share >= kOwnWaits &&
          recorded->lock_wait_share > recorded->blocked_share;
@@ -97,6 +87,13 @@ Split Losses::split(const Costs& cost) const {
     split.machine = std::clamp(ideal_cost * more, 0.0, std::min(split.lost - split.allocator, busy_lost));
   }
   return split;
+}
+
+Estimate Losses::lost() const {
+  return costs.estimate([&](const Costs& cost) {
+    const Split s = split(cost);
+    return s.lost / s.all;
+  });
 }
 
 Estimate Losses::share(double Split::* part) const {

@@ -14,11 +14,6 @@ namespace freehold::doctor {
 
 struct Attribution;
 
-inline constexpr double kLosesFrom = 0.12;        // share of the time on all CPUs; less is nothing to worry about
-inline constexpr double kScalesBelow = 0.24;      // upper limit of that share; a program that scales loses surely less
-inline constexpr double kWholeFrom = 0.75;        // share of what is lost; a part that is the whole answer has more
-inline constexpr double kMemoryAloneBelow = 0.5;  // share of what is lost, where memory is the cause and time is not
-
 // The parts of the time on all CPUs that is beyond the ideal, in the unit of costs.
 struct Split {
   double all = 0;        // cost of the program
@@ -55,11 +50,10 @@ struct Losses {
   // Returns what a variant loses on all CPUs. Pre: has_pair(variant).
   [[nodiscard]] double lost_with(const Costs& cost, std::size_t variant) const;
   [[nodiscard]] Split split(const Costs& cost) const;
+  // Returns the share of the time on all CPUs that is lost.
+  [[nodiscard]] Estimate lost() const;
   // Returns a part as a share of what is lost.
   [[nodiscard]] Estimate share(double Split::* part) const;
-  // Says whether the best other allocator makes the program faster, but no better at using CPUs: a malloc that takes less
-  // time on one CPU, too, explains nothing of the rest that is lost.
-  [[nodiscard]] bool is_only_faster() const;
   // Threads that queue for a lock of the program's are served faster by a malloc that is faster while they hold it, on one
   // CPU as on all. That is a gain, but no scaling: then losses are compared relative to the time on one CPU.
   [[nodiscard]] bool waits_for_own_locks() const;

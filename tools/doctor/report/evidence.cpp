@@ -8,10 +8,10 @@
 
 #include "tools/doctor/facts/attribution.hpp"
 #include "tools/doctor/facts/derived.hpp"
+#include "tools/doctor/facts/facts.hpp"
 #include "tools/doctor/facts/work_growth.hpp"
 #include "tools/doctor/report/format.hpp"
 #include "tools/doctor/report/words.hpp"
-#include "tools/doctor/verdict/causes.hpp"
 #include "tools/support/units.hpp"
 
 namespace freehold::doctor::report {

@@ -115,6 +115,7 @@ std::string_view text_of(Cause cause) noexcept {
     case Cause::kOwnLock: return "its own locks";
     case Cause::kOwnSharing: return "data that its threads share";
     case Cause::kOwnPageFaults: return "memory that it maps and unmaps itself";
+    case Cause::kOwnMalloc: return "its own malloc";
     case Cause::kMemoryBandwidth: return "memory bandwidth";
     case Cause::kCpuQuota: return "its CPU quota";
     case Cause::kSerial: return "parts that run alone";

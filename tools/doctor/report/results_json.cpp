@@ -83,7 +83,8 @@ ordered_json verdict_json(const Diagnosis& diagnosis, const Words& words) {
           {"suspected", verdict.doubt == Doubt::kNone || verdict.suspected == Cause::kUndecided
                             ? ordered_json(nullptr)
                             : ordered_json(doctor::name_of(verdict.suspected))},
-          {"contradictions", names_json(verdict.contradictions)},
+          {"missing", text_or_null(std::string(verdict.missing ? describe(*verdict.missing).name : ""))},
+          {"experiment", text_or_null(std::string(verdict.experiment))},
           {"one_thread", verdict.one_thread},
           {"disturbance", verdict.disturbance},
           {"noisy", verdict.noisy}};

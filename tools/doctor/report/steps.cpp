@@ -125,6 +125,9 @@ void add_next_look(const Diagnosis& diagnosis, Steps& out) {
     case Cause::kOwnPageFaults:
       out.push_back({"See who maps and unmaps", fmt::format("strace -f -c -e trace=%memory {}", line)});
       break;
+    case Cause::kOwnMalloc:
+      out.push_back({"See where threads wait in it", fmt::format("perf record -g -- {} && perf report", line)});
+      break;
     case Cause::kOwnLock:
       out.push_back({"See which thread holds the lock", fmt::format("perf trace -s -e futex -- {}", line)});
       break;

@@ -11,8 +11,8 @@
 
 #include "tools/doctor/facts/attribution.hpp"
 #include "tools/doctor/facts/derived.hpp"
-#include "tools/doctor/facts/loss.hpp"
 #include "tools/doctor/report/format.hpp"
+#include "tools/doctor/verdict/verdict_table.hpp"
 
 namespace freehold::doctor::report {
 namespace {
@@ -123,8 +123,8 @@ std::string gain_all_the_same(const Diagnosis& diagnosis) {
 
 // Names what a program loses on several CPUs, beside what its allocator costs it on one as well.
 std::string_view beside_loss(const Estimate& lost) {
-  if (lost.low >= kLosesFrom) return ", more than it loses on several CPUs";
-  return lost.high < kScalesBelow ? ", not scaling" : ", whether or not it scales";
+  if (lost.low >= limit_of(Limit::kLoses)) return ", more than it loses on several CPUs";
+  return lost.high < limit_of(Limit::kScales) ? ", not scaling" : ", whether or not it scales";
 }
 
 std::string one_thread(const Diagnosis& diagnosis) {
@@ -136,33 +136,25 @@ std::string one_thread(const Diagnosis& diagnosis) {
   return gain.empty() ? fmt::format("{}, whatever the allocator.", why) : fmt::format("{}; but {}.", why, gain);
 }
 
-std::string_view reason_of(Contradiction contradiction, const Diagnosis& diagnosis) {
-  switch (contradiction) {
-    case Contradiction::kBlamedButNothingHelps: return "the recording points to the allocator, but no other one is faster";
-    case Contradiction::kInnocentButAnotherHeals:
-      if (diagnosis.verdict.suspected == Cause::kNone)
-        return "the program scales, but another allocator makes it far faster, and nothing that was recorded says why";
-      return "with another allocator the program scales, but nothing that was recorded says why";
-    case Contradiction::kNoLossButLost:
+// What speaks against the cause that is nearest.
+std::string reason_of(const Diagnosis& diagnosis) {
+  const Verdict& verdict = diagnosis.verdict;
+  switch (*verdict.missing) {
+    case Fact::kUnexplainedGain:
+      return "the program scales, but another allocator makes it far faster, and nothing that was recorded says why";
+    case Fact::kHealed: return "with another allocator the program scales, but nothing that was recorded says why";
+    case Fact::kAlikeGains:
+      return "padding, fewer arenas and other allocators help alike, so the program as it is may just have been slow in its "
+             "runs";
+    case Fact::kLost:
       if (is_work_unclear(diagnosis))
         return "with more threads the program needs more CPU time. Each thread may bring its own work, or threads may "
                "spin or write the same cache lines, and the trials cannot tell which";
-      [[fallthrough]];
-    case Contradiction::kLossWithoutLoss: return "some trials lose scaling and others do not";
-    case Contradiction::kMemoryButTime:
-      return "another allocator needs less memory, but that does not explain the time that is lost";
-    case Contradiction::kOneThreadWaits: return "threads seem to wait for each other, but only one was ever seen";
-    case Contradiction::kBusyButIdle: return "what keeps the CPUs from working does not agree with how busy they were";
-    case Contradiction::kBandwidthButCopiesDoWell:
-      return "it seems to be memory bandwidth, but processes that share nothing do not lose it";
-    case Contradiction::kFaultsStay: return "it seems to be page faults, but they are as many with the allocator that helps";
-    case Contradiction::kSharesDoNotAdd: return "the shares of what is lost do not add up";
-    case Contradiction::kAllHelpAlike:
-      return "padding, fewer arenas and other allocators help alike, so the program as it is may just have been slow in its "
-             "runs";
-    case Contradiction::kAdviceDoesNotHelp: return "what seems to help does not help surely";
+      return "some trials lose scaling and others do not";
+    default:
+      return fmt::format("it looks like {}, but this speaks against it: {}", text_of(verdict.suspected),
+                         describe(*verdict.missing).sentence);
   }
-  __builtin_unreachable();
 }
 
 std::string undecided(const Diagnosis& diagnosis) {
@@ -179,8 +171,8 @@ std::string undecided(const Diagnosis& diagnosis) {
       return "Undecided: threads write the same cache lines, and there was no time to try padded blocks, which distinguish "
              "malloc's blocks that share a line from data of the program's own.";
     case Doubt::kContradiction:
-      if (!verdict.contradictions.empty())
-        return fmt::format("Undecided: {}.", reason_of(verdict.contradictions.front(), diagnosis));
+      if (verdict.missing && verdict.suspected != Cause::kUndecided)
+        return fmt::format("Undecided: {}.", reason_of(diagnosis));
       break;
     default: break;
   }
@@ -224,6 +216,10 @@ std::string headline_of(const Diagnosis& diagnosis) {
     case Cause::kOwnSharing: return own_sharing(diagnosis);
     case Cause::kOwnPageFaults:
       return "Not the allocator: the program takes memory from the kernel and gives it back itself.";
+    case Cause::kOwnMalloc:
+      return "Not the allocator that can be replaced: threads wait for each other in a malloc of the program's own, or of "
+             "its "
+             "runtime.";
     case Cause::kMemoryBandwidth: return "Not the allocator: the program is limited by memory bandwidth.";
     case Cause::kCpuQuota: return quota(diagnosis.experiment);
     case Cause::kSerial:
@@ -317,6 +313,7 @@ std::string_view way_out_of(const Diagnosis& diagnosis) {
     case Cause::kOwnLock: return "hold that lock for less time, or split what it guards";
     case Cause::kOwnSharing: return "find the lines that threads write in turns, and give each thread its own";
     case Cause::kOwnPageFaults: return "keep memory that will be needed again instead of unmapping it";
+    case Cause::kOwnMalloc: return "give each thread a part of that malloc, or let malloc do its work";
     case Cause::kMemoryBandwidth: return "touch less memory: smaller elements, pieces that fit the caches";
     case Cause::kCpuQuota:
       return diagnosis.experiment.is_bound() ? "let its threads use all CPUs: find who calls sched_setaffinity()"
@@ -354,8 +351,7 @@ std::string program_name(const Diagnosis& diagnosis) {
 
 bool is_work_unclear(const Diagnosis& diagnosis) noexcept {
   const Verdict& verdict = diagnosis.verdict;
-  return diagnosis.experiment.work_is_guessed && !verdict.contradictions.empty() &&
-         verdict.contradictions.front() == Contradiction::kNoLossButLost;
+  return diagnosis.experiment.work_is_guessed && verdict.missing == Fact::kLost;
 }
 
 Words words_of(const Diagnosis& diagnosis) {

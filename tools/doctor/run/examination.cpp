@@ -12,6 +12,7 @@
 
 #include "tools/doctor/facts/attribution.hpp"
 #include "tools/doctor/facts/derived.hpp"
+#include "tools/doctor/facts/facts.hpp"
 #include "tools/doctor/facts/resampled.hpp"
 #include "tools/doctor/facts/work_growth.hpp"
 #include "tools/doctor/run/attendance.hpp"
@@ -26,7 +27,6 @@
 #include "tools/doctor/run/schedule.hpp"
 #include "tools/doctor/run/throughput.hpp"
 #include "tools/doctor/run/timeouts.hpp"
-#include "tools/doctor/verdict/causes.hpp"
 
 namespace freehold::doctor {
 namespace {
@@ -431,6 +431,8 @@ class Examination {
     facts.looks = settings().rounds > 0 ? 1 : Looks::kMost;
     if (!own_cpus_.empty()) facts.own_cpus = static_cast<unsigned>(median(own_cpus_));
     facts.code = code_;
+    for (const OwnAllocator& own : outcome_.own_allocators)
+      if (own.reached) facts.own_malloc_share = std::max(facts.own_malloc_share.value_or(0), 1 - *own.reached);
     judge_work(facts);
   }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "tools/doctor/run/looks.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "tools/doctor/verdict/clarity.hpp"
@@ -28,11 +29,15 @@ bool Looks::are_settled(unsigned rounds) const noexcept {
 }
 
 std::vector<std::size_t> Looks::deciding(const Experiment& experiment) const {
+  // The fact that is missing before all else; then what may be the allocator's part.
+  const Treatment needed = last_.missing ? describe(*last_.missing).needs.value_or(Treatment::kNone) : Treatment::kNone;
   std::vector<std::size_t> variants{0};
-  for (const Fix& fix : last_.fixes) {
-    const Treatment treatment = experiment.variants[fix.variant].treatment;
-    const bool may_acquit = treatment == Treatment::kFreehold || treatment == Treatment::kPadded;
-    if (fix.helps || fix.gain.value >= kMayHelp || may_acquit) variants.push_back(fix.variant);
+  for (std::size_t variant = 1; variant < experiment.variants.size(); ++variant) {
+    const auto may_help = [variant](const Fix& fix) {
+      return fix.variant == variant && (fix.helps || fix.gain.value >= kMayHelp);
+    };
+    if (experiment.variants[variant].treatment == needed || std::ranges::any_of(last_.fixes, may_help))
+      variants.push_back(variant);
   }
   return variants;
 }

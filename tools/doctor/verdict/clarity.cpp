@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "tools/doctor/facts/loss.hpp"
+#include "tools/doctor/verdict/verdict_table.hpp"
 
 namespace freehold::doctor {
 namespace {
@@ -18,11 +18,12 @@ bool is_narrow(const Estimate& share) { return share.high - share.low <= kMostWi
 
 bool is_clear_head(const Verdict& verdict) {
   if (verdict.one_thread) return verdict.cause == Cause::kSerial;
-  if (verdict.cause == Cause::kNone) return kFarFrom * verdict.lost.high <= kScalesBelow;
+  if (verdict.cause == Cause::kNone) return kFarFrom * verdict.lost.high <= limit_of(Limit::kScales);
   if (verdict.cause == Cause::kMixed || verdict.cause == Cause::kUndecided || verdict.parts.empty()) return false;
   const Part& main = verdict.parts.front();
-  return main.cause == verdict.cause && main.share.low >= kWholeFrom && verdict.lost.low >= kFarFrom * kLosesFrom &&
-         is_narrow(verdict.lost) && is_narrow(verdict.allocator_share);
+  return main.cause == verdict.cause && main.share.low >= limit_of(Limit::kWholePart) &&
+         verdict.lost.low >= kFarFrom * limit_of(Limit::kLoses) && is_narrow(verdict.lost) &&
+         is_narrow(verdict.allocator_share);
 }
 
 bool is_clear_advice(const Experiment& experiment, const Verdict& verdict) {

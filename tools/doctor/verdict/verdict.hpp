@@ -20,6 +20,7 @@
 
 #include "tools/doctor/facts/estimate.hpp"
 #include "tools/doctor/facts/experiment.hpp"
+#include "tools/doctor/facts/facts.hpp"
 #include "tools/doctor/facts/scalability.hpp"
 
 namespace freehold::doctor {
@@ -36,20 +37,18 @@ enum class Cause : std::uint8_t {
   kOwnLock,                // threads wait on a lock of the program's
   kOwnSharing,             // threads write the same cache lines, or spin
   kOwnPageFaults,          // the program maps and unmaps memory itself
+  kOwnMalloc,              // a malloc of the program's own, or of its runtime, that no other can be put in the place of
   kMemoryBandwidth,        // processes that share nothing lose as much
   kCpuQuota,               // fewer CPUs than the program believes
   kSerial,                 // CPUs idle: too little of it runs at the same time
   kMixed,                  // the allocator's doing and the program's own
   kUndecided,              // the trials do not tell
 };
-inline constexpr std::size_t kCauses = 14;
+inline constexpr std::size_t kCauses = 15;
 [[nodiscard]] std::string_view name_of(Cause cause) noexcept;  // "allocator-lock"
 [[nodiscard]] std::optional<Cause> cause_of(std::string_view name) noexcept;
 // Returns whether the allocator is to blame: alone, or (mixed) among others.
 [[nodiscard]] bool blames_allocator(Cause cause) noexcept;
-
-// From this share of the CPUs on that others took, only what is sure in spite of them is said.
-inline constexpr double kBusyFrom = 0.08;
 
 // Why there is no verdict.
 enum class Doubt : std::uint8_t {
@@ -59,7 +58,7 @@ enum class Doubt : std::uint8_t {
   kNoProcesses,    // without copies, memory bandwidth cannot be told from threads that share data
   kNoPadding,      // without padded blocks, blocks that share a line cannot be told from data that threads share
   kNoComparison,   // there is only one setting
-  kContradiction,  // what would be said does not agree with the trials
+  kContradiction,  // a fact speaks against what would be said
 };
 inline constexpr std::size_t kDoubts = 7;
 [[nodiscard]] std::string_view name_of(Doubt doubt) noexcept;  // "busy-machine"
@@ -68,33 +67,6 @@ inline constexpr std::size_t kDoubts = 7;
 // time.
 enum class Basis : std::uint8_t { kTime, kCounts, kBoth };
 [[nodiscard]] std::string_view name_of(Basis basis) noexcept;  // "counts"
-
-// What in a verdict does not agree with what it rests on.
-enum class Contradiction : std::uint8_t {
-  kBlamedButNothingHelps,     // the allocator is the cause, and no other one is faster
-  kInnocentButAnotherHeals,   // it is not, and under another the program scales
-  kLossWithoutLoss,           // a cause of what is lost, and nothing is surely lost
-  kNoLossButLost,             // nothing is said to be lost, and much is
-  kMemoryButTime,             // memory and no time, and most of the time is lost
-  kOneThreadWaits,            // one thread, which waits for others
-  kBusyButIdle,               // CPUs idle, and none was; or busy for nothing, and they did no more than on one
-  kBandwidthButCopiesDoWell,  // memory bandwidth, and processes that share nothing lose nothing
-  kFaultsStay,                // page faults of malloc's, which another allocator has as well
-  kSharesDoNotAdd,            // parts that are less than nothing or more than all
-  kAdviceDoesNotHelp,         // a fix that is no fix
-  kAllHelpAlike,              // padding, fewer arenas and other allocators: it was the trials of the program as it is
-};
-inline constexpr std::size_t kContradictions = 12;
-[[nodiscard]] std::string_view name_of(Contradiction contradiction) noexcept;
-
-// What one treatment did to the program on all of its CPUs.
-struct Fix {
-  std::size_t variant = 0;
-  Estimate gain;        // the program's cost divided by the cost with this; above 1: faster
-  Estimate memory;      // peak memory with this divided by the program's
-  bool helps = false;   // beyond chance, and by enough to be worth it
-  bool failed = false;  // the program ended differently under it
-};
 
 // A share of what is lost.
 struct Part {
@@ -116,13 +88,14 @@ struct Verdict {
   // How many times as fast the program could be at most, if malloc and free took no time at all, and the kernel none for
   // memory; none: neither a recording nor samples say what malloc takes.
   std::optional<Estimate> most_gain;
-  bool noisy = false;                         // the machine was busy with something else: believe less
-  double disturbance = 0;                     // share of the CPUs that others took from the trials that count, 0 to 1
-  bool one_thread = false;                    // it never had a second thread: there is no scaling
-  std::optional<Basis> rests_on;              // none: it is undecided
-  Doubt doubt = Doubt::kNone;                 // why the cause is kUndecided
-  Cause suspected = Cause::kUndecided;        // what the cause would be without the doubt
-  std::vector<Contradiction> contradictions;  // of doubt kContradiction
+  bool noisy = false;                   // the machine was busy with something else: believe less
+  double disturbance = 0;               // share of the CPUs that others took from the trials that count, 0 to 1
+  bool one_thread = false;              // it never had a second thread: there is no scaling
+  std::optional<Basis> rests_on;        // none: it is undecided
+  Doubt doubt = Doubt::kNone;           // why the cause is kUndecided
+  Cause suspected = Cause::kUndecided;  // what the cause would be without the doubt
+  std::optional<Fact> missing;          // that would decide whether it is; none: it is decided
+  std::string_view experiment;          // that tells it; empty: the same
 };
 
 // True if the cause is one of what is lost: page faults and arenas can cost as much on one CPU.
