@@ -46,10 +46,10 @@ class BasicPrivateHeap {
   using SlabsType = typename Shards::SlabsType;
   using SlabType = typename Shards::SlabType;
   using All = typename Shards::All;
-  // Serves a heap that scopes use: scoped_heap.hpp.
+  /// Serves a heap that scopes use: scoped_heap.hpp.
   struct Scopes {
-    alloc::ScopedHeap live;
-    void (*end)(BasicPrivateHeap& heap) noexcept;
+    alloc::ScopedHeap live;                        ///< the engine asks it for blocks
+    void (*end)(BasicPrivateHeap& heap) noexcept;  ///< the heap's destructor calls it
   };
   template <class Heap>
   friend struct ScopedHeaps;

@@ -86,7 +86,7 @@ constexpr double kFewSleeps = 0.1;       // of all, in locks: the others are els
 constexpr double kSomeSleeps = 0.25;     // of all, in locks: the others may be, too
 constexpr double kSleep_s = 20e-6;       // that a CPU idles at least when a thread goes to sleep and is woken
 
-// What counts as a treatment that helps.
+// A treatment that helps passes these.
 constexpr double kGainFrom = 1.05;         // a fix that is worth it
 constexpr double kSureGainFrom = 1.02;     // and surely more than this
 constexpr double kError = 0.01;            // of the draws, for all looks: several fixes are tried, one of them is lucky
@@ -112,7 +112,7 @@ double most_time_in_malloc(const Attribution& recorded) {
          kNineOfTen * (recorded.cpu_share_error + recorded.blocked_share_error);
 }
 
-// What each treatment does to the program on all of its CPUs.
+// Computes what each treatment does to the program on all of its CPUs.
 class Treatments {
  public:
   explicit Treatments(const Losses& losses) : of_(losses), experiment_(losses.experiment) {}
@@ -149,7 +149,7 @@ class Treatments {
 
   [[nodiscard]] Treatment treatment_of(const Fix& fix) const { return experiment_.variants[fix.variant].treatment; }
 
-  // Whether the program was seen to spend next to nothing in malloc, with the variant's as with its own: neither CPU time
+  // True if the program was seen to spend next to nothing in malloc, with the variant's as with its own: neither CPU time
   // nor waits nor page faults. A runtime's switch gives malloc calls that were not recorded.
   [[nodiscard]] bool malloc_is_idle(std::size_t variant) const {
     const Variant& tried = experiment_.variants[variant];
@@ -158,7 +158,7 @@ class Treatments {
     const bool same_faults = with == nullptr || page_faults(*with) > kAsManyFaults * page_faults(*of_.all);
     return most_time_in_malloc(*of_.recorded) < kIdleMalloc && (same_faults || system_share(*of_.all) < kKernelAlone);
   }
-  // Whether it may matter where blocks lie: threads were seen to share a part of the lines, or padding helps.
+  // True if it may matter where blocks lie: threads were seen to share a part of the lines, or padding helps.
   [[nodiscard]] bool placement_matters() const {
     if (of_.recorded == nullptr) return true;
     const auto shared = static_cast<double>(of_.recorded->lines_shared);
@@ -167,8 +167,9 @@ class Treatments {
                                [&](const Fix& fix) { return treatment_of(fix) == Treatment::kPadded && fix.helps; });
   }
 
-  // Where malloc is idle, no other one helps, unless blocks lie elsewhere: what seems to help is a program that was slow in
-  // its own trials. What surely does more than the bound does it by where it puts blocks, which an allocator could do, too.
+  // If malloc is idle, no other one helps, unless blocks lie elsewhere: a gain then shows a program that was slow in its own
+  // trials. A treatment that surely does more than the bound does it by where it puts blocks, which an allocator could do,
+  // too.
   void hold_to_bound() {
     gains_.most_gain = bound_of(experiment_, *of_.all, of_.recorded, of_.costs.usual_spread());
     if (!gains_.most_gain) return;
@@ -186,7 +187,7 @@ class Treatments {
     }
   }
 
-  // What cannot be told from the best by these trials is as good, and Freehold is here already.
+  // A fix that these trials cannot tell from the best is as good, and Freehold is here already.
   void choose_fix() {
     for (std::size_t i = 0; i < gains_.fixes.size(); ++i) {
       const Fix& fix = gains_.fixes[i];
@@ -375,7 +376,7 @@ class Room {
     set(Fact::kMappedByProgram, recorded.mapped_bytes / std::max(1.0, kPageBytes * page_faults(all_)));
   }
 
-  // Of the time in which a thread was ready to run on all CPUs, it ran.
+  // The share of the time in which a thread was ready to run on all CPUs that it ran.
   [[nodiscard]] double on_cpu() const {
     return median_of(all_, [](const Trial& trial) {
       const double wanted = trial.cpu_s() + trial.taken_s;
@@ -452,7 +453,7 @@ class Room {
     const double told = helps ? saved.value : std::min(saved.value, 0.0);
     return wider_part({beside_others(told, saved.low), told, beside_others(told, saved.high)});
   }
-  // What a variant takes on all CPUs beyond what it would if it scaled, of that.
+  // The time that a variant takes on all CPUs beyond that of a program that scales, divided by that.
   [[nodiscard]] double excess(std::size_t variant) const {
     const Cell* const on_all = of_.cell(variant, all_.setting);
     if (on_all == nullptr) return 0;
@@ -544,7 +545,7 @@ class Room {
     idle_ = idle(1);
     const double of = std::max(lost_ - repeated, repeated);
     set(Fact::kIdle, Estimate{std::min(idle_, beside_others(idle_, least)) / of, idle_ / of, idle(0) / of});
-    // Of sleeps that are too short to be seen each costs the CPUs a while.
+    // Each sleep that is too short to be seen costs the CPUs a while.
     const double sleeps = median_of(all_, [](const Trial& trial) { return double(trial.voluntary_switches); });
     const double idle_now = std::max(idle_, 1e-6), asleep = sleeps * kSleep_s / capacity_s();
     const double recorded = of_.recorded == nullptr ? 0 : of_.recorded->lock_wait_share;

@@ -78,7 +78,7 @@ enum class Fact : std::uint8_t {
 };
 inline constexpr std::size_t kFacts = static_cast<std::size_t>(Fact::kCopiesSlowdown) + 1;
 
-// What tells a fact: an error in one is none in the others.
+// The source of a fact: an error in one is none in the others.
 enum class ToldBy : std::uint8_t { kTime, kCounts, kRecording, kSamples };
 
 struct FactDescription {
@@ -105,7 +105,7 @@ class Facts {
   std::array<std::optional<Estimate>, kFacts> values_;
 };
 
-// What one treatment did to the program on all of its CPUs.
+// The effect of one treatment on the program on all of its CPUs.
 struct Fix {
   std::size_t variant = 0;
   Estimate gain;        // the program's cost divided by the cost with this; above 1: faster
@@ -117,7 +117,7 @@ struct Fix {
 // From this share of the CPUs on that others took, the report says that the machine was busy.
 inline constexpr double kBusyFrom = 0.08;
 
-// What was measured of each treatment, and the facts of the whole. `losses` is not empty (`all` is not null), and outlives
+// The measured effect of each treatment, and the facts of the whole. `losses` is not empty (`all` is not null), and outlives
 // this.
 struct Gains {
   std::vector<Fix> fixes;

@@ -136,7 +136,7 @@ std::string one_thread(const Diagnosis& diagnosis) {
   return gain.empty() ? fmt::format("{}, whatever the allocator.", why) : fmt::format("{}; but {}.", why, gain);
 }
 
-// What speaks against the cause that is nearest.
+// Names the evidence against the cause that is nearest.
 std::string reason_of(const Diagnosis& diagnosis) {
   const Verdict& verdict = diagnosis.verdict;
   switch (*verdict.missing) {

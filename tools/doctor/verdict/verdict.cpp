@@ -44,7 +44,7 @@ Answer answer_of(const Criterion& evidence, const Facts& facts) {
   }
 }
 
-// What is not sure of a row; empty: the row is.
+// The evidence of a row that is not sure; empty: the row is.
 struct Standing {
   std::vector<Criterion> open;  // not surely so, or not surely excluded; the first of each group
   double distance = 0;          // from being sure
@@ -54,7 +54,7 @@ struct Standing {
   bool is_told_by_time = false, is_told_by_counts = false;
 
   [[nodiscard]] bool is_sure() const { return open.empty(); }
-  // Of two that may be so and lack as much, the one for which more speaks.
+  // Chooses, of two that may be so and lack as much, the one for which more speaks.
   [[nodiscard]] bool is_nearer_than(const Standing& other) const {
     if (distance != other.distance) return distance < other.distance;
     return is_possible && other.is_possible && sure > other.sure;
@@ -66,7 +66,7 @@ struct Standing {
       const Answer answer = answer_of(evidence, facts);
       if (answer.surely) {
         ++sure;
-        // What is not there tells of no cause.
+        // The absence of something tells of no cause.
         const bool is_presence = evidence.is == Is::kAtLeast || evidence.is == Is::kAboutAtLeast;
         if (!is_presence || evidence.fact == Fact::kThreads) return;
         (describe(evidence.fact).told_by == ToldBy::kTime ? is_told_by_time : is_told_by_counts) = true;

@@ -75,7 +75,7 @@ inline constexpr std::size_t kLimits = static_cast<std::size_t>(Limit::kCopiesSl
 struct Threshold {
   double value = 0;
   std::string_view reason;
-  // Of the stored reports: answers that change when it is a tenth lower, and a tenth higher.
+  // Answers of the stored reports that change when it is a tenth lower, and a tenth higher.
   unsigned lower = 0, higher = 0;
 };
 // The thresholds, by Limit. judge_reports moves one to see which answers it holds.
@@ -109,11 +109,11 @@ struct Row {
 };
 // In the order in which they are asked.
 [[nodiscard]] const std::vector<Row>& rows();
-// What every cause of a loss needs beside its row.
+// Returns the needs of every cause of a loss, beside its row.
 [[nodiscard]] std::vector<AnyOf> needs_of_loss(Fact part);
 // Its row without these is what the allocator's part is held to: where no row's is, it is none.
 [[nodiscard]] const std::vector<AnyOf>& needs_of_allocators_part();
-// What excludes every cause.
+// Returns the evidence that excludes every cause.
 [[nodiscard]] const std::vector<Criterion>& excludes_all();
 
 }  // namespace freehold::doctor
