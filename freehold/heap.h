@@ -25,10 +25,8 @@ extern "C" {
 #define FREEHOLD_NOEXCEPT
 #endif
 
-#ifndef FREEHOLD_NO_LIMIT
 /// A limit that is none: of time, of bytes, of a number.
 #define FREEHOLD_NO_LIMIT UINT64_MAX
-#endif
 
 /// A private heap.
 typedef struct freehold_heap freehold_heap_t;
@@ -43,18 +41,14 @@ enum freehold_heap_kind {
 typedef struct freehold_heap_options_t {
   /// sizeof(freehold_heap_options_t): later versions append members.
   size_t size;
-  /// One of freehold_heap_kind.
-  int kind;
+  int kind;  ///< one of freehold_heap_kind
   /// Not 0: an allocation that would exceed the limit waits until memory comes back. Shared heaps only.
   int waits;
-  /// For reports; must live as long as the heap. Null: "".
-  const char* name;
-  /// The limit of pages in use and large blocks; default: FREEHOLD_NO_LIMIT.
-  size_t limit_bytes;
+  const char* name;    ///< for reports; must live as long as the heap. Null: ""
+  size_t limit_bytes;  ///< the limit of pages in use and large blocks; default: FREEHOLD_NO_LIMIT
   /// Called when `bytes` would exceed the limit; not 0: try again. May free blocks of the heap. Null: no call.
   int (*on_limit)(void* context, size_t bytes);
-  /// The first argument of on_limit.
-  void* on_limit_context;
+  void* on_limit_context;  ///< the first argument of on_limit
   /// Not 0: the heap's pages are to lie on memory node (NUMA) `node`; nothing happens where the machine has one node or not
   /// this one. Programs that were compiled before this member and `node` existed pass a smaller `size`.
   int binds_node;

@@ -23,10 +23,8 @@ typedef struct freehold_process_pool freehold_process_pool_t;
 /// A submitted task.
 typedef struct freehold_process_task freehold_process_task_t;
 
-#ifndef FREEHOLD_NO_LIMIT
 /// A limit that is none: of time, of bytes, of a number.
 #define FREEHOLD_NO_LIMIT UINT64_MAX
-#endif
 
 /// How a pool runs its workers. A member that is 0 has its default; a limit may be FREEHOLD_NO_LIMIT.
 typedef struct freehold_process_pool_options_t {
