@@ -47,6 +47,11 @@ template <class T>
   return list;
 }
 
+template <class T>
+[[nodiscard]] nlohmann::ordered_json names_json(const std::vector<T>& values) {
+  return list_json(values, [](T value) { return name_of(value); });
+}
+
 // Null for an empty text.
 [[nodiscard]] nlohmann::ordered_json text_or_null(const std::string& text);
 
