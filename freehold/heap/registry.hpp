@@ -49,7 +49,7 @@ class RegisteredHeap {
   Registry& registry_;
   // As LiveHeap has them.
   void* heap_;
-  const char* name_;
+  [[maybe_unused]] const char* name_;  // read from outside the process
   const Calls* calls_;
   RegisteredHeap* next_ = nullptr;
   RegisteredHeap* previous_ = nullptr;
