@@ -109,7 +109,7 @@ TEST(DoctorMemory, Budget_IsKeptAndSaysWhatWasLeftOut) {
                                 "--json", folder / "m.json", "--", built("keeps")});
   EXPECT_TRUE(ended.exited_with(0)) << ended.err;
   EXPECT_NE(ended.out.find("Left out, to end within 3 s: "), std::string::npos) << ended.out;
-  EXPECT_NE(ended.out.find("freehold. A longer --budget includes them."), std::string::npos) << ended.out;
+  EXPECT_NE(ended.out.find("freehold. A longer --budget"), std::string::npos) << ended.out;
   const json report = results_in(folder / "m.json");
   EXPECT_GE(report.at("trials").at(0).at("trials").size(), 2u);
   double seconds = 0;
@@ -174,7 +174,7 @@ TEST(DoctorMemory, FailOn_ExitCodesAndAnswers) {
                                   "--summary", folder / "m.md", "--", built("keeps")});
     EXPECT_TRUE(ended.exited_with(exit_code)) << causes << ended.status << ended.err << ended.out;
     EXPECT_NE(ended.out.find(answer), std::string::npos) << ended.out;
-    EXPECT_NE(content_of(folder / "m.md").find("| gate |"), std::string::npos);
+    EXPECT_NE(content_of(folder / "m.md").find(answer), std::string::npos);
   }
   expect_refused(freehold({"doctor", "--memory", "--fail-on", "own-lock", "--", "true"}), "live-data, leak, ");
 }
