@@ -25,8 +25,8 @@ inline constexpr int kNiceBeforeOthers = -20;
 // only rises, since to lower it again takes a privilege. The scheduler keeps that within milliseconds, so that nothing
 // pauses, and on an idle machine the run is not slower. A thread that chose a greater nice value keeps it.
 //
-// Where threads share a CPU the kernel lets each run for some milliseconds before one that wakes gets its turn. A run has
-// short slices, so that others are not late.
+// Where threads share a CPU the kernel lets each run for some milliseconds before one that wakes gets its turn. A run asks
+// for short slices, so that others are less late; the tick of the system still bounds that.
 class Courtesy {
  public:
   static constexpr std::uint64_t kSlice_ns = 100'000;  // the kernel takes no less
