@@ -16,7 +16,7 @@ def built():
     parts = {}
     for file in sorted(ROOT.glob("freehold/*/CMakeLists.txt")):
         for part, arguments in re.findall(r"freehold_add_library\((\w+)([^)]*)\)", file.read_text(encoding="utf-8")):
-            uses = re.search(r"USES ([\w ]*?)(?: EXCEPT|$)", arguments)
+            uses = re.search(r"USES ([\w ]*?)(?: EXCEPT| ROOMS|$)", arguments)
             parts[part] = uses[1].split() if uses else []
     return parts
 
@@ -38,12 +38,12 @@ def complaints():
     headers_only = {part for part in parts if not list(ROOT.glob(f"freehold/{part}/*.cpp"))}
     if ast.literal_eval(constant("packaging/conan/conanfile.py", r"^HEADERS_ONLY = (\{.*?\})")) != headers_only:
         yield f"packaging/conan/conanfile.py: HEADERS_ONLY is not {headers_only}"
-    engine = sorted({"alloc", *parts["alloc"]})
+    engine = sorted({"alloc", "heap", *parts["alloc"], *parts["heap"]})  # and private heaps, for scopes
     of_crate = ast.literal_eval("[" + constant("packaging/rust/build.rs", r"const PARTS[^=]*= \[(.*?)\]") + "]")
-    packed = constant("packaging/rust/build", r"for part in ([\w ]+); do").split()
+    packed = constant("packaging/rust/build", r"find freehold/\{([\w,]+)\}").split(",")
     for where, listed in (("build.rs", of_crate), ("build", packed)):
         if sorted(listed) != engine:
-            yield f"packaging/rust/{where}: the parts are {sorted(listed)}, those of the engine {engine}"
+            yield f"packaging/rust/{where}: the parts are {sorted(listed)}, the build has {engine}"
 
 
 found = list(complaints())
