@@ -53,9 +53,10 @@ def make_clone(tree, folder):
     for name in ("freehold/malloc/libfreehold.map", "freehold/process/c_api/libfreehold_process.map"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(tree / name, folder / name)
-    for part in ("alloc", "base", "check", "os", "profile", "slots", "sync", "malloc"):
+    for part in ("alloc", "base", "check", "heap", "os", "profile", "slots", "sync", "malloc"):
         shutil.copytree(tree / "freehold" / part, folder / "freehold" / part, dirs_exist_ok=True)
-    shutil.copy(tree / "freehold/malloc.h", folder / "freehold/malloc.h")
+    for name in ("malloc.h", "heap.h", "heap_scope.h"):
+        shutil.copy(tree / "freehold" / name, folder / "freehold" / name)
     (folder / "script/bootstrap").write_text("#!/bin/sh\n")
     (folder / "script/bootstrap").chmod(0o755)
     (folder / ".gitignore").write_text("/build/\n")
