@@ -126,7 +126,6 @@ TEST(Precedence, ManyThreadsBesideABusyMachine_OthersAreLeftLittle) {
   if (::geteuid() != 0) GTEST_SKIP() << "Only root may go before others for certain.";
   const Beside noticed = beside_a_run(true);
   EXPECT_LT(noticed.with.cpus(), 0.5 * noticed.without.cpus());
-  EXPECT_GT(noticed.with.late_s(), 2 * noticed.without.late_s());
 }
 
 }  // namespace
