@@ -110,6 +110,7 @@ TEST(DoctorMemory, Budget_IsKeptAndSaysWhatWasLeftOut) {
   EXPECT_TRUE(ended.exited_with(0)) << ended.err;
   EXPECT_NE(ended.out.find("Left out, to end within 3 s: "), std::string::npos) << ended.out;
   EXPECT_NE(ended.out.find("freehold. A longer --budget"), std::string::npos) << ended.out;
+  EXPECT_NE(ended.out.find("includes them."), std::string::npos) << ended.out;
   const json report = results_in(folder / "m.json");
   EXPECT_GE(report.at("trials").at(0).at("trials").size(), 2u);
   double seconds = 0;
