@@ -10,8 +10,10 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <sstream>
 
 #include "cli/command.hpp"
+#include "cli/heap/profile.hpp"
 #include "tools/doctor/command/questions.hpp"
 #include "tools/doctor/facts/own_malloc.hpp"
 #include "tools/doctor/facts/profile.hpp"
@@ -38,7 +40,8 @@ using freehold::doctor::ParallelismControl;
 constexpr unsigned kMostThreads = 4096, kMostRepetitions = 1000;
 constexpr double kBudget_s = 100;
 constexpr double kExampleBudget_s = 40;
-constexpr double kMemoryBudget_s = 60;
+constexpr double kMemoryBudget_s = 60, kAgedBudget_s = 60;
+constexpr const char* kMadeUp = "made-up";  // --aged without a file
 constexpr const char* kExample = "freehold-doctor-example";
 
 struct DoctorOptions {
@@ -47,6 +50,7 @@ struct DoctorOptions {
   std::optional<std::string> serve_for, load, ready, throughput;
   std::optional<std::string> json, html, pprof;
   std::optional<std::string> fail_on, summary;
+  std::optional<std::string> aged;
   bool memory = false;
   bool allow_failure = false;
   bool ahead_of_others = false;
@@ -191,12 +195,17 @@ TimeRequest request_of(const DoctorOptions& options, const std::vector<std::stri
   return asked;
 }
 
-// Writes the answer. Files first: a terminal that went away must not cost them. `page`: makes the HTML page of a report.
+// Writes the answer. Files first: a terminal that went away must not cost them. `page`: makes the HTML page of a report,
+// for the questions that have --html.
 void write_answer(const DoctorOptions& options, const Document& answer, const nlohmann::ordered_json& report,
                   std::string (*page)(nlohmann::ordered_json)) {
-  if (options.html) write_file(*options.html, page(report));
-  if (options.summary) write_file(*options.summary, markdown_of(answer));
-  write_report(options.json, options.json ? text_of(report) : "", text_of(answer), text_of(answer));
+  write_each({[&] {
+                if (options.html) write_file(*options.html, page(report));
+              },
+              [&] {
+                if (options.summary) write_file(*options.summary, markdown_of(answer));
+              },
+              [&] { write_report(options.json, options.json ? text_of(report) : "", text_of(answer), text_of(answer)); }});
 }
 
 int exit_code_of(const auto& diagnosis, const Gate& gate) {
@@ -206,16 +215,23 @@ int exit_code_of(const auto& diagnosis, const Gate& gate) {
   return std::ranges::any_of(cells, [](const auto& cell) { return !cell.failure.empty(); }) ? kExitPartial : 0;
 }
 
-// --memory: another question, of which the options about threads, CPUs and time mean nothing.
-int ask_about_memory(const DoctorOptions& options, const std::vector<std::string>& program) {
+// For `question`, "--memory", the options about threads, CPUs and time mean nothing, and the example neither.
+void refuse_options_of_time(std::string_view question, const DoctorOptions& options,
+                            const std::vector<std::string>& program) {
   const std::pair<const char*, bool> others[] = {{"--threads", options.threads.has_value()},
                                                  {"--env", options.env.has_value()},
                                                  {"--work", options.work.has_value()},
                                                  {"--throughput", options.throughput.has_value()},
                                                  {"--pprof", options.pprof.has_value()}};
   for (const auto& [name, is_given] : others)
-    if (is_given) throw Failure(kExitRefused, fmt::format("--memory: {} is for the question of time; leave it out", name));
-  if (program.empty()) throw Failure(kExitRefused, "--memory: which program? freehold doctor --memory -- PROGRAM ARGS…");
+    if (is_given)
+      throw Failure(kExitRefused, fmt::format("{}: {} is for the question of time; leave it out", question, name));
+  if (program.empty())
+    throw Failure(kExitRefused, fmt::format("{0}: which program? freehold doctor {0} -- PROGRAM ARGS…", question));
+}
+
+int ask_about_memory(const DoctorOptions& options, const std::vector<std::string>& program) {
+  refuse_options_of_time("--memory", options, program);
   const FailOn fail_on(Question::kMemory, options.fail_on);
   MemoryRequest request{.settings = {}, .program = {}, .allocators = options.allocators};
   Settings& settings = request.settings;
@@ -230,10 +246,43 @@ int ask_about_memory(const DoctorOptions& options, const std::vector<std::string
   set_surroundings(settings, options);
   request.program = find_program(program.front());
   check_program_and_files(request.program, options);
-  const MemoryDiagnosis diagnosis = ask(request);
+  heap::MostPinned pins;
+  request.look_at_pins = [&pins](pid_t pid) { pins.look(pid); };
+  MemoryDiagnosis diagnosis = ask(request);
+  std::istringstream advice(pins.advice());
+  for (std::string line; std::getline(advice, line);) diagnosis.notes.push_back(line + '.');
   const Gate gate = fail_on.judge(name_of(diagnosis.verdict.cause));
   write_answer(options, document_of(diagnosis, gate), json_of(diagnosis), memory_page_of);
   return exit_code_of(diagnosis, gate);
+}
+
+int ask_about_age(const DoctorOptions& options, const std::vector<std::string>& program) {
+  refuse_options_of_time("--aged", options, program);
+  const std::pair<const char*, bool> others[] = {{"--memory", options.memory},
+                                                 {"--for", options.serve_for.has_value()},
+                                                 {"--load", options.load.has_value()},
+                                                 {"--ready", options.ready.has_value()},
+                                                 {"--html", options.html.has_value()},
+                                                 {"--fail-on", options.fail_on.has_value()},
+                                                 {"--allow-failure", options.allow_failure},
+                                                 {"--ahead-of-others", options.ahead_of_others}};
+  for (const auto& [name, is_given] : others)
+    if (is_given) throw Failure(kExitRefused, fmt::format("--aged: {} is for other questions; leave it out", name));
+  AgedRequest request{.settings = {},
+                      .program = {},
+                      .allocators = options.allocators,
+                      .recording = *options.aged == kMadeUp ? "" : *options.aged};
+  request.settings.command = program;
+  request.settings.input = input_file();
+  set_effort(request.settings, options);
+  if (!options.budget && !options.repeat) request.settings.budget_s = kAgedBudget_s;
+  request.program = find_program(program.front());
+  check_program_and_files(request.program, options);
+  const AgedDiagnosis diagnosis = ask(request);
+  write_answer(options, document_of(diagnosis), json_of(diagnosis), nullptr);
+  if (diagnosis.signal != 0) return 128 + diagnosis.signal;
+  const bool failed = std::ranges::any_of(diagnosis.mallocs, [](const auto& malloc) { return !malloc.failure.empty(); });
+  return failed ? kExitPartial : 0;
 }
 
 StackProfile stacks_of(const freehold::doctor::Profile& profile) {
@@ -253,17 +302,23 @@ StackProfile stacks_of(const freehold::doctor::Profile& profile) {
 
 int run_doctor(const DoctorOptions& options, const std::vector<std::string>& program) {
   open_standard_files();
+  if (options.aged) return ask_about_age(options, program);
   if (options.memory) return ask_about_memory(options, program);
   const FailOn fail_on(Question::kTime, options.fail_on);
   const TimeRequest asked = request_of(options, program);
   const Diagnosis diagnosis = ask(asked);
-  if (options.pprof && diagnosis.profile != nullptr) write_file(*options.pprof, pprof_of(stacks_of(*diagnosis.profile)));
   const Gate gate = fail_on.judge(name_of(diagnosis.verdict.cause));
   const Words words = words_of(diagnosis);
-  write_answer(options, document_of(diagnosis, words, gate, options.html.value_or("")), results_json(diagnosis, words),
-               page_of);
-  if (options.pprof && diagnosis.profile == nullptr)
-    throw Failure(kExitRefused, "--pprof: nothing was recorded; the notes of the report say why");
+  write_each({[&] {
+                if (!options.pprof) return;
+                if (diagnosis.profile == nullptr)
+                  throw Failure(kExitRefused, "--pprof: nothing was recorded; the notes of the report say why");
+                write_file(*options.pprof, pprof_of(stacks_of(*diagnosis.profile)));
+              },
+              [&] {
+                write_answer(options, document_of(diagnosis, words, gate, options.html.value_or("")),
+                             results_json(diagnosis, words), page_of);
+              }});
   return exit_code_of(diagnosis, gate);
 }
 
@@ -278,7 +333,8 @@ void add_options_of_experiment(Command& command, DoctorOptions& options) {
       "freehold, arenas, thresholds, padded, jemalloc, tcmalloc, tbbmalloc, mimalloc, /path/to/lib.so or NAME=PATH [all]",
       "LIST");
   command.add_option("--budget", options.budget,
-                     "Total time limit of all runs [100s; with --memory 60s, but two runs of each]", "TIME");
+                     "Total time limit of all runs [100s; with --memory 60s, but two runs of each; with --aged 60s]",
+                     "TIME");
   command.add_option("--repeat", options.repeat, "Run every trial N times, without a time limit", "N");
   command.add_flag("--allow-failure", options.allow_failure,
                    "Accept a program that exits with an error; every run must then exit as the first one did");
@@ -301,6 +357,10 @@ void add_doctor(CLI::App& app, Invocation& invocation) {
   static DoctorOptions options;
   Command command(app, "doctor", "Say whether the allocator is why a program does not scale: freehold doctor -- PROGRAM");
   command.add_flag("--memory", options.memory, "Ask another question: why does the program take so much memory?");
+  command.add_option_or_flag("--aged", options.aged,
+                             "Ask a third: how much slower is it on a heap that a history of mallocs and frees has aged? "
+                             "--aged=FILE: one that was recorded",
+                             "FILE", kMadeUp);
   add_options_of_experiment(command, options);
   add_options_of_servers(command, options);
   command.add_flag("--ahead-of-others", options.ahead_of_others,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// freehold heap profile [options] [--] PROGRAM ARGS…, freehold heap snapshot PID, freehold heap show FILE, freehold heap
-// diff BEFORE AFTER: what holds a program's memory. docs/heap-profile.md has examples, the formats and what the figures
-// mean.
+// freehold heap profile [options] [--] PROGRAM ARGS…, freehold heap start, snapshot and stop PID, freehold heap show FILE,
+// freehold heap diff BEFORE AFTER: what holds a program's memory. docs/heap-profile.md has examples, the formats and what
+// the figures mean.
 #include <fmt/format.h>
 
 #include <sys/wait.h>
@@ -18,6 +18,7 @@
 #include "cli/heap/table.hpp"
 #include "tools/launch/launch.hpp"
 #include "tools/launch/program.hpp"
+#include "tools/live/profile.hpp"
 #include "tools/output/json.hpp"
 #include "tools/support/arguments.hpp"
 #include "tools/support/failure.hpp"
@@ -43,7 +44,7 @@ constexpr FormatName kFormats[] = {
 // The subcommands share these.
 struct OutputOptions {
   std::optional<std::string> format, output, top, html;
-  bool peak = false, stacks = false;
+  bool peak = false, stacks = false, pins = false;
 
   void add_to(Command& command, const std::string& format_help, const std::string& output_help) {
     command.add_option("--format", format, format_help, "FORMAT");
@@ -67,7 +68,8 @@ struct OutputOptions {
     parse_into(sites, "--top", top, 0, kMostSites);
     table.top = sites;
     table.stacks = stacks;
-    table.moment = peak ? Moment::kPeak : Moment::kNow;
+    if (peak && pins) throw Failure(kExitRefused, "--pins: of what is in use now; not with --peak");
+    table.moment = peak ? Moment::kPeak : pins ? Moment::kPinned : Moment::kNow;
     return table;
   }
   // Complains before minutes of a program's run are lost.
@@ -232,7 +234,8 @@ int show(const OutputOptions& options, Read read) {
   const HeapProfile profile = read();
   const std::string text = text_of(profile, format, table);
   if (options.html) write_file(*options.html, heap::page_of(profile));
-  write_text(to, format == Format::kTable ? heap::headline_of(profile) + '\n' + text : text);
+  if (format != Format::kTable) return write_text(to, text), 0;
+  write_text(to, heap::headline_of(profile) + '\n' + text + (options.pins ? '\n' + heap::pins_advice_of(profile) : ""));
   return 0;
 }
 
@@ -254,7 +257,68 @@ struct SnapshotOptions {
 int run_snapshot(const SnapshotOptions& options) {
   open_standard_files();
   const pid_t pid = process_number("heap snapshot", options.pid);
-  return show(options.output, [pid] { return heap::snapshot_of(pid); });
+  return show(options.output, [&] { return heap::snapshot_of(pid, options.output.pins); });
+}
+
+struct SwitchOptions {
+  std::optional<std::string> pid, distance;
+};
+
+// Why a process that was asked for its profile has none.
+std::string why_no_profile(profile::ProfileAnswer answer, pid_t pid) {
+  const char* why = "it has no memory for one";
+  switch (answer) {
+    case profile::ProfileAnswer::kNone:
+    case profile::ProfileAnswer::kDone:
+    case profile::ProfileAnswer::kNoMemory: break;
+    case profile::ProfileAnswer::kChecked:
+      why = "it checks its blocks (FREEHOLD_CHECK=1), which excludes a heap profile";
+      break;
+    case profile::ProfileAnswer::kConfined:
+      why =
+          "it has put itself under a filter of system calls (seccomp), and could load no unwinder; start it with "
+          "FREEHOLD_PROFILE=1";
+      break;
+    case profile::ProfileAnswer::kNoThreads:
+      why =
+          "it may have no thread of Freehold's (FREEHOLD_BACKGROUND_THREAD=off, or setuid), which begins one; start it "
+          "with FREEHOLD_PROFILE=1";
+      break;
+    case profile::ProfileAnswer::kNoThread: why = "the system gives it no thread to begin one"; break;
+  }
+  return fmt::format("process {} begins no heap profile: {}", pid, why);
+}
+
+void switch_from_outside(const char* command, const SwitchOptions& options, std::uint64_t distance) {
+  open_standard_files();
+  const pid_t pid = process_number(command, options.pid);
+  const auto answer = freehold::live::switch_profile(pid, distance);
+  using freehold::live::SwitchResult;
+  switch (answer.result) {
+    case SwitchResult::kRefused:
+      throw Failure(kExitRefused,
+                    answer.refusal == freehold::live::LiveRefusal::kNoProfile
+                        ? fmt::format("the Freehold of process {} cannot be asked for a heap profile; start it with "
+                                      "FREEHOLD_PROFILE=1",
+                                      pid)
+                        : heap::why_no_profile_read(answer.refusal, pid, answer.version));
+    case SwitchResult::kAnswered: throw Failure(kExitRefused, why_no_profile(answer.answer, pid));
+    case SwitchResult::kNotOn:
+      throw Failure(kExitRefused, fmt::format("the heap profile of process {0} is not on: freehold heap start {0}", pid));
+    case SwitchResult::kMayNotClone:
+      throw Failure(kExitRefused,
+                    fmt::format("process {} has one thread and is under a filter of system calls (seccomp), which may end "
+                                "it when another thread begins the profile; start it with FREEHOLD_PROFILE=1",
+                                pid));
+    case SwitchResult::kAsked:
+      return say(
+          fmt::format("freehold: process {} takes no fresh memory at the moment; its heap profile {} as soon as it "
+                      "does\n",
+                      pid, distance != 0 ? "begins" : "ends"));
+    case SwitchResult::kDone: break;
+  }
+  say(distance == 0 ? fmt::format("freehold: the heap profile of process {} is off; blocks sampled so far stay in it\n", pid)
+                    : fmt::format("freehold: the heap profile of process {0} is on: freehold heap snapshot {0}\n", pid));
 }
 
 int run_diff(const ShowOptions& options) {
@@ -272,13 +336,13 @@ int run_diff(const ShowOptions& options) {
 }
 
 constexpr const char* kFormatHelp = "table, pprof or json";
+constexpr const char* kDistanceHelp = "Mean distance of samples in bytes; K and M may follow [512K]";
 
 void add_profile(Command& heap, Invocation& invocation) {
   static ProfileOptions options;
   Command command = heap.add_subcommand(
       "profile", "Run a program and see what holds its memory: freehold heap profile -- PROGRAM ARGS...");
-  command.add_option("--distance", options.distance, "Mean distance of samples in bytes; K and M may follow [512K]",
-                     "BYTES");
+  command.add_option("--distance", options.distance, kDistanceHelp, "BYTES");
   options.output.add_to(command, fmt::format("Format of the file: {} [pprof]", kFormatHelp),
                         "File for the profile [heap.pb.gz, and such by the format]");
   command.add_flag("--leaks", options.leaks, "Only what is still in use at the end, each site with its call stack");
@@ -305,11 +369,29 @@ void add_snapshot(Command& heap, Invocation& invocation) {
   command.add_option("pid", options.pid, "Number of the process", "PID");
   options.output.add_to(command, fmt::format("{} [table]", kFormatHelp), "File to write to [-: standard output]");
   command.add_flag("--peak", options.output.peak, "What was in use when it was most, instead of what is in use");
+  command.add_flag("--pins", options.output.pins, "What keeps free memory: blocks whose pages are not full");
   command.footer(
       "Its heap profile must be on: FREEHOLD_PROFILE=1 freehold run -- PROGRAM. The process is neither stopped nor "
       "signalled. The same user or root may read it; where kernel.yama.ptrace_scope is 1, the same user may if the program "
       "was started by freehold run --live. docs/heap-profile.md explains the figures.");
   command.on_use([&invocation] { invocation.exit_code = run_snapshot(options); });
+}
+
+void add_start_and_stop(Command& heap) {
+  static SwitchOptions options;
+  Command start = heap.add_subcommand("start", "Switch the heap profile of a process on while it runs");
+  start.add_option("pid", options.pid, "Number of the process", "PID");
+  start.add_option("--distance", options.distance, kDistanceHelp, "BYTES");
+  start.footer(
+      "The process is neither stopped nor signalled; a busy one begins within a second. What it allocated before is not in "
+      "the profile. Whose processes: as of freehold heap snapshot. docs/heap-profile.md explains the figures.");
+  start.on_use([] {
+    switch_from_outside("heap start", options, options.distance ? distance_of(options.distance) : profile::kDefaultMean);
+  });
+  Command stop = heap.add_subcommand("stop", "Switch the heap profile of a process off while it runs");
+  stop.add_option("pid", options.pid, "Number of the process", "PID");
+  stop.footer("No further block is sampled. freehold heap snapshot still shows those that were, until they are freed.");
+  stop.on_use([] { switch_from_outside("heap stop", options, 0); });
 }
 
 void add_diff(Command& heap, Invocation& invocation) {
@@ -330,11 +412,12 @@ void add_heap(CLI::App& app, Invocation& invocation) {
   command.on_use([] {
     throw Failure(
         kExitRefused,
-        "heap: what about it? freehold heap profile -- PROGRAM ARGS..., heap snapshot PID, heap show FILE, heap diff FILE "
-        "FILE");
+        "heap: what about it? freehold heap profile -- PROGRAM ARGS..., heap start PID, heap snapshot PID, heap stop PID, "
+        "heap show FILE, heap diff FILE FILE");
   });
   add_profile(command, invocation);
   add_snapshot(command, invocation);
+  add_start_and_stop(command);
   add_show(command, invocation);
   add_diff(command, invocation);
 }

@@ -34,6 +34,8 @@ set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 add_library(freehold_options INTERFACE)
 target_compile_features(freehold_options INTERFACE cxx_std_20)
 target_compile_options(freehold_options INTERFACE -Wall -Wextra -Wpedantic $<$<BOOL:${FREEHOLD_WERROR}>:-Werror>)
+# Clang warns of what libstdc++ 12's stable_sort calls.
+target_compile_options(freehold_options INTERFACE $<$<CXX_COMPILER_ID:Clang>:-Wno-deprecated-declarations>)
 # Debian 12's valgrind gives up on some of the DWARF 5 that Clang writes.
 target_compile_options(freehold_options INTERFACE $<$<CXX_COMPILER_ID:Clang>:-fdebug-default-version=4>)
 if(FREEHOLD_HIDE_PATHS)

@@ -25,7 +25,7 @@ int main(int argc, char** argv) {
     if (result.ok())
       sum += std::stol(std::string(result.text()));
     else
-      std::printf("%zu: failed by signal %d\n", i + 1, result.failure().value);
+      std::printf("%zu: failed by signal %d\n", i + 1, result.error().value);
   }
   std::printf("sum of the squares %ld\n", sum);
   return 0;

@@ -4,6 +4,7 @@
 #include <boost/asio/io_context.hpp>
 #include <chrono>
 #include <cstdio>
+#include <functional>
 #include <vector>
 
 #include "freehold/timer_asio.hpp"
@@ -16,7 +17,7 @@ int main() {
   std::vector<freehold::timer::TimerId> ids;
   const auto start = freehold::timer::Clock::now();
   for (int i = 0; i < 100'000; ++i) {
-    ids.push_back(freehold::timer::create_calling(timers, count));
+    ids.push_back(timers.create(std::ref(count)));
     timers.set(ids.back(), start + std::chrono::milliseconds(i % 100 == 0 ? i / 5'000 : 60'000));
   }
   for (int i = 0; i < 100'000; ++i)

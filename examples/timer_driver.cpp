@@ -25,8 +25,7 @@ int main() {
   freehold::timer::Driver<> timers;  // a wheel with ticks of a millisecond
   std::vector<Request> requests(1000);
   for (Request& request : requests) {
-    request.deadline =
-        timers.create([](void* context, TimerId) { static_cast<Request*>(context)->timed_out = true; }, &request);
+    request.deadline = timers.create([&request] { request.timed_out = true; });
     timers.set_after(request.deadline, &request - requests.data() < 900 ? 60s : 10ms);
   }
 

@@ -51,12 +51,13 @@ class AllocationCount {
   bool counts_ = true;
 };
 
-/// A scope in which its thread must not allocate. What it frees is not looked at.
+/// A scope in which its thread must not allocate. What it frees is not looked at. An allocation that the compiler leaves
+/// out, as it may where a new and its delete are both in sight, is none.
 class NoMalloc {
  public:
-  /// @param on_allocation  FREEHOLD_ABORT_AFTER_REPORT: the first allocation ends the process, with its call stack on
-  /// standard
-  ///                       error; FREEHOLD_REPORT: the stack is written, and ok() says so; FREEHOLD_COUNT: ok() alone says so
+  /// @param on_allocation  what the first allocation meets. FREEHOLD_ABORT_AFTER_REPORT: the end of the process, with its
+  ///                       call stack on standard error; FREEHOLD_REPORT: the stack is written, and ok() says so;
+  ///                       FREEHOLD_COUNT: ok() alone says so
   /// @throws std::bad_alloc if there is no memory
   explicit NoMalloc(freehold_on_allocation on_allocation = FREEHOLD_ABORT_AFTER_REPORT) : count_(on_allocation) {}
 

@@ -13,7 +13,8 @@
 //   OwnerLockedHeap   for one thread at a time: the caller's lock guards it
 //   HeapAllocator     an STL allocator on a heap
 //   HeapResource      a std::pmr::memory_resource on a heap
-//   InHeap            operator new and delete of a class; UniquePtr and make_unique for single objects and arrays
+//   InHeap            operator new and delete of a class
+//   heap::make_unique single objects and arrays, by heap::UniquePtr and heap::HeapPtr
 //   FallbackHeap      two heaps as one: what does not fit into the first goes to the second
 //   CountingResource  any memory_resource, counted and limited
 //   for_each_heap     statistics of every PrivateHeap

@@ -10,12 +10,12 @@
 //     parse(request);
 //   }
 //
-// The program's malloc must be Freehold's: freehold::malloc or freehold::malloc_shared is linked.
+// The program's malloc must be Freehold's: freehold::malloc or freehold::malloc_shared is linked. Without it the linker does
+// not find freehold_scope_engine.
 // C has the same in freehold/heap_scope.h. Guide: docs/heap-scopes.md.
 #pragma once
 #include "freehold/base/cxx20.hpp"
 #include "freehold/heap.hpp"
-#include "freehold/heap/scoped_heap.hpp"
 
 namespace freehold {
 
@@ -23,7 +23,8 @@ namespace freehold {
 /// free, delete and realloc take the blocks back in any thread, in a scope or not. A block that realloc moves goes where a
 /// new one would be. Where the heap refuses, because of its limit, malloc returns null and new throws: for this scope alone.
 /// Threads: constructed and destroyed by one thread, in the reverse order; a coroutine must leave it before it is suspended.
-/// longjmp out of a scope leaves the thread in it. Cost: ten nanoseconds; docs/heap-scopes.md.
+/// longjmp out of a scope leaves the thread in it. Where the heap ends first, the scope is of no heap from then on.
+/// Cost: five nanoseconds, and some for each block that the thread keeps free; docs/heap-scopes.md.
 class HeapScope {
  public:
   /// Begins a scope of a heap.
@@ -34,9 +35,9 @@ class HeapScope {
   /// @param heap  a heap, or null
   /// @throws std::bad_alloc
   explicit HeapScope(PrivateHeap* heap) : engine_(*freehold_scope_engine()) {
-    alloc::ScopedHeap* scoped = nullptr;
-    if (heap != nullptr) {
-      scoped = heap::scoped_heap(*heap, engine_);
+    alloc::ScopedHeap* scoped = heap == nullptr ? nullptr : heap->scoped();
+    if (heap != nullptr && (scoped == nullptr || scoped->engine != &engine_)) [[unlikely]] {
+      scoped = heap::begin_scopes(*heap, engine_);
       if (scoped == nullptr) base::out_of_memory();
     }
     if (!engine_.enter(scoped)) base::out_of_memory();

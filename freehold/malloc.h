@@ -70,11 +70,14 @@ int freehold_worth_moving(const void* block);
 /// Cost: O(blocks), and their freed bytes.
 int freehold_check_all(void);
 
+/// A limit that is none.
+#define FREEHOLD_NO_LIMIT UINT64_MAX
+
 /// Limits the memory of blocks together with the free memory that Freehold retains. Beyond the limit free memory goes back
 /// first; then requests fail with ENOMEM (operator new: the new handler, then std::bad_alloc), and one line on standard
 /// error says so, once. Existing blocks stay. FREEHOLD_LIMIT_BYTES sets the limit at the start.
-/// @param bytes  the limit in bytes; 0: no limit
-/// @return the former limit in bytes; 0: there was no limit.
+/// @param bytes  the limit in bytes, or FREEHOLD_NO_LIMIT
+/// @return the former limit in bytes, or FREEHOLD_NO_LIMIT.
 size_t freehold_set_limit(size_t bytes);
 
 /// Called when the process is close to the kernel's limit of its memory. May allocate and free; must return, and must not

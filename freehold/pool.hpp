@@ -6,7 +6,7 @@
 //   freehold::ObjectPool<Order> orders(10'000);                   // at most ten thousand
 //   if (auto order = orders.make(customer, amount)) ...           // null when all are in use; back when `order` ends
 //
-//   ObjectPool, MovablePool       typed objects behind a handle
+//   ObjectPool, MovablePool       typed objects behind a handle; PoolPtr is a handle of a base class
 //   TrackedPool                   the same with a list of all objects, statistics, and an end of all at once
 //   NodePools, PoolAllocator,     nodes of STL and std::pmr containers
 //   PoolResource

@@ -4,7 +4,8 @@
  *
  *   freehold_process_pool_options_t options = {.size = sizeof options, .component = "./slow.so"};
  *   freehold_process_pool_t* pool = freehold_process_pool_create(&options);
- *   int result = freehold_process_pool_call(pool, input, input_bytes, NULL, output, sizeof output, &output_bytes, NULL);
+ *   int result = freehold_process_pool_call(pool, input, input_bytes, NULL, output, sizeof output, &output_bytes, &detail);
+ *   if (result != FREEHOLD_PROCESS_OK) freehold_process_result_text(result, detail, why, sizeof why);
  *   freehold_process_pool_destroy(pool);
  *
  * There is no state outside the handles. Threads: every function may be called from any thread at any time; a handle must
@@ -72,7 +73,7 @@ enum freehold_process_result {
   FREEHOLD_PROCESS_DEADLINE = 3,           ///< it ran beyond its time limit; detail: the limit in milliseconds
   FREEHOLD_PROCESS_MEMORY = 4,             ///< its worker held more memory than allowed; detail: the limit in MiB
   FREEHOLD_PROCESS_COMPONENT = 5,          ///< the component rejected it; detail: the number that the component returned
-  FREEHOLD_PROCESS_NO_WORKER = 6,          ///< no worker can be started, or the pool has ended
+  FREEHOLD_PROCESS_NO_WORKER = 6,          ///< no worker can be started, or the pool takes no more tasks
   FREEHOLD_PROCESS_CORRUPT = 7,            ///< a component has written into the pool's memory, and the task is lost
   FREEHOLD_PROCESS_FULL = 32,              ///< the table stayed full for as long as the caller would wait
   FREEHOLD_PROCESS_TOO_LARGE = 33,         ///< the input is longer than max_input_bytes
@@ -107,6 +108,13 @@ int freehold_process_pool_ok(freehold_process_pool_t* pool);
 /// @param bytes  the size of `text`
 /// @return the whole length.
 size_t freehold_process_pool_error(freehold_process_pool_t* pool, char* text, size_t bytes);
+/// Tells in words how a task ended, cut to fit: "its worker was killed by signal 6".
+/// @param result  FREEHOLD_PROCESS_OK or the reason
+/// @param detail  the detail of the reason
+/// @param text    receives the words
+/// @param bytes   the size of `text`
+/// @return the whole length.
+size_t freehold_process_result_text(int result, int detail, char* text, size_t bytes);
 /// Ends the pool. Pre: no task of it is left.
 /// @param pool  NULL does nothing
 void freehold_process_pool_destroy(freehold_process_pool_t* pool);
@@ -136,9 +144,7 @@ enum freehold_process_priority {
 /// @param input_bytes   its length
 /// @param options       of the task; NULL: the pool's, and waits while the table is full
 /// @param output        receives the output
-/// @param capacity      the size of `output`. Of a longer output everything is lost (FREEHOLD_PROCESS_OUTPUT_TOO_SMALL):
-/// give
-///                      max_output_bytes, or submit and get
+/// @param capacity      the size of `output`; a longer output is lost: give max_output_bytes, or submit and get
 /// @param output_bytes  receives the length of the output
 /// @param detail        receives the detail of a failure; may be NULL
 /// @return FREEHOLD_PROCESS_OK or the reason.
@@ -151,8 +157,7 @@ int freehold_process_pool_call(freehold_process_pool_t* pool, const void* input,
 /// @param input_bytes  its length
 /// @param options      of the task; NULL: the pool's, and waits while the table is full
 /// @param task         receives the task
-/// @return FREEHOLD_PROCESS_OK, FREEHOLD_PROCESS_FULL, FREEHOLD_PROCESS_TOO_LARGE, FREEHOLD_PROCESS_NO_MEMORY,
-/// FREEHOLD_PROCESS_NO_WORKER, or FREEHOLD_PROCESS_BAD_OPTIONS.
+/// @return FREEHOLD_PROCESS_OK, or why there is no task: FREEHOLD_PROCESS_NO_WORKER, or one from FREEHOLD_PROCESS_FULL on.
 int freehold_process_pool_submit(freehold_process_pool_t* pool, const void* input, size_t input_bytes,
                                  const freehold_process_task_options_t* options, freehold_process_task_t** task);
 /// Waits for a task.
@@ -160,8 +165,7 @@ int freehold_process_pool_submit(freehold_process_pool_t* pool, const void* inpu
 /// @param timeout_ms  at most so long; FREEHOLD_NO_LIMIT: without an end
 /// @return 1 if it is over, else 0.
 int freehold_process_task_wait(freehold_process_task_t* task, uint64_t timeout_ms);
-/// Waits for a task and takes its output. The task is gone afterwards, unless the result is
-/// FREEHOLD_PROCESS_OUTPUT_TOO_SMALL.
+/// Waits for a task and takes its output. The task is gone then, except after FREEHOLD_PROCESS_OUTPUT_TOO_SMALL.
 /// @param task          the task
 /// @param output        receives the output
 /// @param capacity      the size of `output`
@@ -173,8 +177,7 @@ int freehold_process_task_get(freehold_process_task_t* task, void* output, size_
 /// Calls `function` once when the task is over, on a thread of the pool, one function after the other; at the latest when
 /// the pool ends. The task is gone afterwards.
 /// @param task      the task
-/// @param function  gets the context, FREEHOLD_PROCESS_OK or the reason, its detail, and the output, which is valid until it
-/// returns
+/// @param function  gets the context, FREEHOLD_PROCESS_OK or the reason, its detail, and the output, valid until it returns
 /// @param context   the first argument of `function`
 void freehold_process_task_then(freehold_process_task_t* task,
                                 void (*function)(void* context, int result, int detail, const void* output,

@@ -5,7 +5,7 @@
 //
 //   freehold::ProcessPool pool({.component = "./slow.so", .run_timeout = std::chrono::seconds(5)});
 //   freehold::process::Result result = pool.call("some input");      // or submit(), from any thread
-//   if (result.ok()) use(result.text()); else complain(text(result.failure()));
+//   if (result.ok()) use(result.text()); else complain(text(result.error()));
 //
 // The component is a shared object with one C function (freehold/component.h), or a worker program (process::Worker). Other
 // processes of the same user may use the pool too (process::AttachedClient, process::NamedSocket). From C, and from every
@@ -15,7 +15,6 @@
 #include "freehold/base/cxx20.hpp"
 #include "freehold/component.h"
 #include "freehold/process/client/attached_client.hpp"
-#include "freehold/process/client/client.hpp"
 #include "freehold/process/client/future.hpp"
 #include "freehold/process/named_socket.hpp"
 #include "freehold/process/process_pool.hpp"

@@ -4,7 +4,7 @@
 //   #include <freehold/timer.hpp>
 //
 //   freehold::timer::Driver<> timers;                              // a timing wheel with a thread that calls what is due
-//   const auto id = timers.create(callback, context);
+//   const auto id = timers.create([&] { connection.ping(); });
 //   timers.set_after(id, 30s);                                     // from any thread
 //   freehold::timer::OwnedTimer ping(timers, [&] { connection.ping(); });
 //   ping.every(30s);
@@ -21,6 +21,5 @@
 #include "freehold/timer/driver.hpp"
 #include "freehold/timer/locking.hpp"
 #include "freehold/timer/owned_timer.hpp"
-#include "freehold/timer/sleep.hpp"
 #include "freehold/timer/timer.hpp"
 #include "freehold/timer/timer_wheel.hpp"

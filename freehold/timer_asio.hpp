@@ -5,7 +5,7 @@
 //
 //   boost::asio::io_context context;
 //   freehold::timer::AsioTimers<> timers(context);
-//   timers.set_after(timers.create(callback, argument), 30s);
+//   timers.set_after(timers.create([&] { connection.ping(); }), 30s);
 //   context.run();                                                 // returns when no timer is armed and no work is left
 //
 // Guide: docs/timers.md.

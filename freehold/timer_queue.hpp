@@ -6,8 +6,8 @@
 //   freehold::TimerQueue<> timers;                                 // as TimerWheel
 //
 //   TimerQueue                  set and cancel in O(log n), in exact order
-//   timer::IntrusiveList,       containers of objects that bring their links along
-//   timer::IntrusiveMultimap
+//   timer::IntrusiveList        objects that bring their links along: struct Job : timer::ListHook<Job>
+//   timer::IntrusiveMultimap    the same by a key: struct Job : timer::MultimapHook<Job, Time>
 //
 // Guide: docs/timers.md. Rounded up to ticks, in O(1): TimerWheel in freehold/timer.hpp.
 #pragma once

@@ -4,7 +4,7 @@
 //   #include <freehold/timer_uv.hpp>
 //
 //   freehold::timer::UvTimers<> timers(*uv_default_loop());
-//   timers.set_after(timers.create(callback, argument), 30s);
+//   timers.set_after(timers.create([&] { connection.ping(); }), 30s);
 //   uv_run(uv_default_loop(), UV_RUN_DEFAULT);                     // returns when no timer is armed and no work is left
 //
 // Guide: docs/timers.md.

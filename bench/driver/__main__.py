@@ -3,10 +3,10 @@
 
 import sys
 
-from . import again, counts, floors, heaps, instructions, latency, malloc, mspace, pools, processes, service, startup, stored
+from . import again, counts, floors, heaps, instructions, latency, malloc, mimalloc_bench, mspace, pools, processes, service, startup, stored
 
 COMMANDS = {"malloc": malloc.main, "latency": latency.main, "floors": floors.main, "pools": pools.main, "heaps": heaps.main, "processes": processes.main,
-            "instructions": instructions.main, "counts": counts.main, "service": service.main, "startup": startup.main, "mspace": mspace.main, "report": again.main,
+            "instructions": instructions.main, "counts": counts.main, "service": service.main, "startup": startup.main, "mspace": mspace.main, "mimalloc-bench": mimalloc_bench.main, "report": again.main,
             "docs": stored.main}
 
 

@@ -8,9 +8,12 @@ WIDTH, HEIGHT, LEFT, TOP, PLOT_WIDTH, PLOT_HEIGHT = 480, 345, 70, 30, 250, 200
 COLOURS = ["#2a6f97", "#c1121f", "#e09f3e", "#588157", "#7b2d8b"]
 
 
+def named(attributes):
+    return "".join(f' {key}="{value}"' for key, value in attributes.items())
+
+
 def text(x, y, words, anchor="start", **more):
-    attributes = "".join(f' {key}="{value}"' for key, value in more.items())
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{attributes}>{escape(words)}</text>'
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{named(more)}>{escape(words)}</text>'
 
 
 def round_up(value):
@@ -25,19 +28,29 @@ def frame(chart, most, unit, least=0):
         share = log10(max(value, least) / least) / log10(most / least) if least else min(value, most) / most
         return TOP + PLOT_HEIGHT * (1 - share)
     ticks = [10 ** power for power in range(round(log10(least)), round(log10(most)) + 1)] if least else [most * part / 4 for part in range(5)]
-    out = [text(4, 16, chart["title"], **{"font-weight": "bold"})]
-    for value in ticks:
-        out += [f'<line x1="{LEFT}" x2="{LEFT + PLOT_WIDTH}" y1="{y(value):.1f}" y2="{y(value):.1f}" stroke="#ddd"/>', text(LEFT - 5, y(value) + 4, f"{value:.4g}", "end")]
+    grid = path((f"M{LEFT} {y(value):.1f}h{PLOT_WIDTH}" for value in ticks), stroke="#ddd")
+    out = [text(4, 16, chart["title"], **{"font-weight": "bold"}), grid, *(text(LEFT - 5, y(value) + 4, f"{value:.4g}", "end") for value in ticks)]
     return out + [text(14, TOP + PLOT_HEIGHT / 2, unit, "middle", transform=f"rotate(-90 14 {TOP + PLOT_HEIGHT / 2})")], y
 
 
-def mark(x, y, colour):
-    return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" fill="none" stroke="{colour}" opacity="0.5"/>'
+def path(parts, **attributes):
+    """All parts as one element; none if there are none."""
+    drawn = "".join(parts)
+    return f'<path d="{drawn}"{named(attributes)}/>' if drawn else ""
+
+
+def rectangle(x, y, width, height):
+    return f"M{x:.1f} {y:.1f}h{width:.1f}v{height:.1f}h-{width:.1f}z"
+
+
+def marks(points, colour):
+    """The article's values."""
+    return path((f"M{x - 5:.1f} {y:.1f}a5 5 0 1 0 10 0a5 5 0 1 0 -10 0" for x, y in points), fill="none", stroke=colour, opacity=0.5)
 
 
 def legend(words, coloured):
     """Lines right of the plot, the first ones with the colours that they explain."""
-    squares = [f'<rect x="{LEFT + PLOT_WIDTH + 10}" y="{TOP + 18 * at}" width="10" height="10" fill="{COLOURS[at]}"/>' for at in range(coloured)]
+    squares = [path([rectangle(LEFT + PLOT_WIDTH + 10, TOP + 18 * at, 10, 10)], fill=COLOURS[at]) for at in range(coloured)]
     return squares + [text(LEFT + PLOT_WIDTH + 25, TOP + 18 * at + 10, line) for at, line in enumerate(words)]
 
 
@@ -53,8 +66,8 @@ def plot(chart):
         colour = COLOURS[at % len(COLOURS)]
         points = [(x, *values) for x, *values in zip(xs, line["values"], line["least"], line["greatest"]) if values[0] is not None]
         out.append(f'<polyline fill="none" stroke="{colour}" stroke-width="2" points="{" ".join(f"{x:.1f},{y(value):.1f}" for x, value, *_ in points)}"/>')
-        out += [f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{y(least):.1f}" y2="{y(greatest):.1f}" stroke="{colour}"/>' for x, _, least, greatest in points]
-        out += [mark(x, y(value), colour) for x, value in zip(xs, line["article"]) if value is not None]
+        out.append(path((f"M{x:.1f} {y(least):.1f}V{y(greatest):.1f}" for x, _, least, greatest in points), stroke=colour))
+        out.append(marks(((x, y(value)) for x, value in zip(xs, line["article"]) if value is not None), colour))
     return out + legend([line["label"] for line in lines], len(lines))
 
 
@@ -74,12 +87,12 @@ def bars(chart):
     notes = ["○ the article's"] * bool(theirs) + [f"in {chart['unit_of_article']}, {per_article * most:g} at the top"] * bool(scaled and theirs)
     out += legend([*(kinds if is_coloured else []), *notes], len(kinds) if is_coloured else 0)
     step = PLOT_WIDTH / len(chart["bars"])
-    for at, one in enumerate(chart["bars"]):
-        x, colour = LEFT + step * at, COLOURS[kinds.index(one["kind"]) if is_coloured else 0]
-        out += [f'<rect x="{x + step * 0.15:.1f}" y="{y(one["value"]):.1f}" width="{step * 0.7:.1f}" height="{TOP + PLOT_HEIGHT - y(one["value"]):.1f}" fill="{colour}"/>',
-                text(x + step / 2 + 4, TOP + PLOT_HEIGHT + 10, one["label"], "end", transform=f"rotate(-50 {x + step / 2 + 4:.1f} {TOP + PLOT_HEIGHT + 10})")]
-        if one["article"] is not None:
-            out.append(mark(x + step / 2, y(one["article"] / per_article), "black"))
+    placed = [(LEFT + step * at, one) for at, one in enumerate(chart["bars"])]
+    for colour in COLOURS:
+        out.append(path((rectangle(x + step * 0.15, y(one["value"]), step * 0.7, TOP + PLOT_HEIGHT - y(one["value"]))
+                         for x, one in placed if colour == COLOURS[kinds.index(one["kind"]) if is_coloured else 0]), fill=colour))
+    out += [text(x + step / 2 + 4, TOP + PLOT_HEIGHT + 10, one["label"], "end", transform=f"rotate(-50 {x + step / 2 + 4:.1f} {TOP + PLOT_HEIGHT + 10})") for x, one in placed]
+    out.append(marks(((x + step / 2, y(one["article"] / per_article)) for x, one in placed if one["article"] is not None), "black"))
     return out
 
 
@@ -90,5 +103,5 @@ def picture(data, article):
     out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {2 * WIDTH} {rows * HEIGHT}" font-family="sans-serif" font-size="12">',
            f'<rect width="{2 * WIDTH}" height="{rows * HEIGHT}" fill="white"/>']
     for at, chart in enumerate(charts):
-        out += [f'<g transform="translate({at % 2 * WIDTH} {at // 2 * HEIGHT})">', *chart, "</g>"]
+        out += [f'<g transform="translate({at % 2 * WIDTH} {at // 2 * HEIGHT})">', *filter(None, chart), "</g>"]
     return "\n".join([*out, "</svg>", ""])

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""The tables: ours against the best peer of each row, lost rows first, then the full matrix of medians."""
+"""The tables: ours against the best peer of each row, lost rows first, then the full matrix of medians and of least times."""
+
+import statistics
 
 from . import stats
 
 TIE = 1.0
+ENOUGH_RUNS = 20  # from here on a row's quantiles are shown: a tenth of the runs is two
 TIME, PEAK, CPU, FAULTS = range(4)  # the places in Cell.medians
 
 
@@ -22,12 +25,12 @@ def number(value):
     return f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 100 else f"{value:.0f}"
 
 
-def usable_cells(matrix):
-    return {row: {name: cell.medians for name, cell in cells.items() if cell.usable} for row, cells in matrix.items()}
+def usable_cells(matrix, figures="medians"):
+    return {row: {name: getattr(cell, figures) for name, cell in cells.items() if cell.usable} for row, cells in matrix.items()}
 
 
-def comparisons(matrix, ours):
-    found = (stats.compare(row, cells, ours) for row, cells in usable_cells(matrix).items())
+def comparisons(matrix, ours, figures="medians"):
+    found = (stats.compare(row, cells, ours) for row, cells in usable_cells(matrix, figures).items())
     return sorted((c for c in found if c), key=lambda c: -c.time_ratio)
 
 
@@ -48,7 +51,7 @@ def compared_table(compared, label):
 
 
 def matrix_table(matrix, rows, allocators, index):
-    """index: TIME, with its spread; PEAK; CPU; FAULTS."""
+    """index: TIME, with its spread, and CPU, both with the least of the runs; PEAK; FAULTS."""
     lines = []
     for row in rows:
         cells = [matrix[row.name][a.name] for a in allocators]
@@ -57,10 +60,24 @@ def matrix_table(matrix, rows, allocators, index):
             if not cell.usable:
                 return "failed" if cell.error else "-"
             mark = "*" if cell.medians[index] == best else " "
-            noise = f" ±{100 * stats.spread(cell.times):.0f}%" if index == TIME else ""
-            return f"{number(cell.medians[index])}{mark}{noise}"
+            noise = f" ±{100 * stats.spread(cell.times):.0f}%" if index == TIME and len(cell.times) > 1 else ""
+            least = f" {number(cell.minima[index])}" if index in (TIME, CPU) and len(cell.times) > 1 else ""
+            return f"{number(cell.medians[index])}{mark}{noise}{least}"
         lines.append([row.name, {TIME: row.unit, PEAK: "MiB", CPU: "ms", FAULTS: ""}[index], *map(show, cells)])
     return table(["row", "unit", *map(heading, allocators)], lines)
+
+
+def quantiles_table(matrix, rows, allocators):
+    """Rows that run at several speeds: a median lies at one of them, or between two. None where no row has enough runs."""
+    lines = []
+    for row in rows:
+        for allocator in allocators:
+            cell = matrix[row.name][allocator.name]
+            if cell.usable and len(cell.times) >= ENOUGH_RUNS:
+                twentieths = statistics.quantiles(cell.times, n=20, method="inclusive")
+                lines.append([row.name, row.unit, allocator.label, len(cell.times),
+                              *map(number, (min(cell.times), *(twentieths[i] for i in (1, 4, 9, 14, 17)), max(cell.times)))])
+    return table(["row", "unit", "malloc", "runs", "least", "10%", "25%", "50%", "75%", "90%", "most"], lines) if lines else None
 
 
 def best_of_all(matrix, allocators):
@@ -86,12 +103,14 @@ def summary_lines(matrix, allocators, ours):
     if not compared:
         return []
     total, label = stats.summarise(compared), labels(allocators)
+    least = stats.summarise(comparisons(matrix, ours, "minima"))
     lost = [c for c in compared if c.time_ratio > TIE]
     each = stats.against_each(usable_cells(matrix), ours)
     lines = [compared_table(compared, label), "",
              f"time, ours / best peer of each row, geometric mean of {len(compared)} rows:  {total.time:.2f}",
              f"peak, ours / smallest peer of each row, geometric mean:            {total.memory:.2f}",
              f"user + system time, ours / least of each row, geometric mean:     {total.cpu:.2f}",
+             f"the same of the runs' minima instead of their medians:             {least.time:.2f}, {least.memory:.2f}, {least.cpu:.2f}",
              f"worst row: {total.worst.row}, {total.worst.time_ratio:.2f} x {label[total.worst.fastest]}; rows lost: {len(lost)}", "",
              table(["ours against", "time", "peak", "cpu"],
                    [[label[peer], *(f"{r:.2f}" for r in ratios)] for peer, ratios in sorted(each.items())]), ""]
@@ -118,9 +137,11 @@ def render(matrix, rows, allocators, missing, ours, figures=True):
     """`figures`: also each malloc's on each row."""
     parts = [versions(allocators), "", *summary_lines(matrix, allocators, ours)]
     if figures:
-        parts += ["time (median ± half the quartile distance; * best)", matrix_table(matrix, rows, allocators, TIME), "",
+        if quantiles := quantiles_table(matrix, rows, allocators):
+            parts += ["time, quantiles of the runs", quantiles, ""]
+        parts += ["time (median ± half the quartile distance, least; * best)", matrix_table(matrix, rows, allocators, TIME), "",
                   "peak memory, MiB", matrix_table(matrix, rows, allocators, PEAK), "",
-                  "user + system time of the whole process, all threads, ms", matrix_table(matrix, rows, allocators, CPU), "",
+                  "user + system time of the whole process, all threads, ms (median, least)", matrix_table(matrix, rows, allocators, CPU), "",
                   "page faults", matrix_table(matrix, rows, allocators, FAULTS), ""]
     parts.append(best_of_all(matrix, allocators))
     return "\n".join(parts + [""] + failures(matrix, missing))

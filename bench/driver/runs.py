@@ -31,11 +31,18 @@ class Cell:
     def usable(self):
         return self.error is None and bool(self.times)
 
+    def each(self, of):
+        """of() each: (time, peak memory, CPU time in the program and in the kernel, page faults)."""
+        return of(self.times), of(self.peaks), of([user + system for user, system in zip(self.users, self.systems)]), of(self.faults)
+
     @property
     def medians(self):
-        """(time, peak memory, CPU time in the program and in the kernel, page faults)."""
-        cpu = [user + system for user, system in zip(self.users, self.systems)]
-        return stats.median(self.times), stats.median(self.peaks), stats.median(cpu), stats.median(self.faults)
+        return self.each(stats.median)
+
+    @property
+    def minima(self):
+        """The runs that the machine's other work disturbed least."""
+        return self.each(min)
 
 
 def run_once(row, allocator, cell, timeout=120):

@@ -77,6 +77,7 @@ def overview(data):
     about = data["machine"]
     source = (f"Measured on {about['processor']}, {about['cpus']} CPUs, kernel {about['kernel']}, {about['libc']}; {data['date']}; {data['program_seconds']:.0f} s of load on "
               f"each real program; {command_tables.stored('service')}. Each cell: Freehold : the best of the others.")
+    source += "".join(f" `{row}`: {one['measured']}." for row, one in data["rows"].items() if "measured" in one)
     return source + "\n\n" + command_tables.table(["row", "MiB after idle", "resident / live", "peak / peak live", "faults", "CPU s"], lines)
 
 

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 
-from . import again, articles_table, charts, command_tables, heaps_table, latency_table, machine, peers, report, service_table, stats
+from . import again, articles_table, charts, command_tables, heaps_table, latency_table, machine, mimalloc_bench_table, peers, report, service_table, stats
 from .pools import built_command
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -96,6 +96,7 @@ def article_tables(article):
 WRITTEN = [  # (text, mark, stored run, how it is shown)
     (ROOT / "docs" / "benchmarks.md", "malloc", STORE / "malloc.json", malloc_tables),
     (ROOT / "README.md", "malloc", STORE / "malloc.json", readme_table),
+    (ROOT / "docs" / "mimalloc-bench.md", "mimalloc-bench", STORE / "mimalloc-bench.json", mimalloc_bench_table.render),
     (ROOT / "docs" / "benchmarks.md", "floors", STORE / "floors.json", fenced(report.floors)),
     (ROOT / "docs" / "latency.md", "latency", STORE / "latency.json", fenced(latency_table.render)),
     (ROOT / "docs" / "latency.md", "instructions", STORE / "instructions.json", command_table(command_tables.instructions)),
@@ -143,13 +144,13 @@ def keep(name, data):
     write_tables()
 
 
-def finish(name, render, data, options):
-    """Prints a run, and keeps it where the options say so."""
+def finish(name, render, data, options, kept=None):
+    """Prints a run, and keeps it, or `kept`, where the options say so."""
     print(printed(render, data))
     if getattr(options, "json", None):
         pathlib.Path(options.json).write_text(dumps(data))
     if options.docs:
-        keep(name, data)
+        keep(name, kept or data)
 
 
 SUBCOMMANDS = {  # of the freehold command, whose JSON is stored

@@ -10,7 +10,7 @@ import resource
 import tempfile
 import unittest
 
-from driver import again, command_tables, counts, latency, malloc, peers, refusal, report, runs, stats, stored
+from driver import again, counts, latency, malloc, mimalloc_bench, peers, refusal, report, runs, stats, stored
 from driver.peers import Allocator
 from driver.rows import PROGRAMS, Row, macro_rows
 
@@ -105,6 +105,20 @@ class Report(unittest.TestCase):
         self.assertLess(text.index("- lost"), text.index("  won"))
         self.assertIn("rows lost: 1", text)
 
+    def test_Render_RunsThatDiffer_LeastBesideMedian(self):
+        cell = self.matrix["won"]["freehold"]
+        cell.times, cell.users, cell.systems = [1, 1.5, 0.25], [1, 2, 0.5], [0.5, 0.5, 0.25]
+        text = self.render()
+        self.assertRegex(text, r"won +ns/op +1\.00\* ±31% 0\.25 ")
+        self.assertRegex(text, r"won +ms +1\.50\* 0\.75 ")
+        self.assertRegex(text, "minima instead of their medians: +0.43, ")
+
+    def test_Render_TwentyRuns_TheirQuantiles(self):
+        self.assertNotIn("quantiles", self.render())
+        cell = self.matrix["won"]["freehold"]
+        cell.times = cell.users = cell.systems = [*range(1, 22)]
+        self.assertRegex(self.render(), r"50%.*\n.*\nwon +ns/op +freehold +21 +1\.00 +3\.00 +6\.00 +11\.0 +16\.0 +19\.0 +21\.0\n\n")
+
     def test_Render_MissingPeerAndFailedCell_Named(self):
         self.matrix["won"]["peer"].error = "exit status -11"
         text = self.render()
@@ -127,7 +141,6 @@ class Report(unittest.TestCase):
         self.assertAlmostEqual(data["summary"]["time"], math.sqrt(0.5 * 1.5), places=3)
         self.assertEqual(data["rows"]["lost"]["runs"]["peer"]["times"], [2])
 
-
     def test_Report_WrittenAndReadAgain_SameTable(self):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder, "result.json")
@@ -137,48 +150,19 @@ class Report(unittest.TestCase):
         self.assertEqual(machines, ["Z80, 1 CPUs, kernel 1, glibc 2.36, a cache line's round trip ? ns"])
 
 
-class CommandTables(unittest.TestCase):
-    MACHINE = {"cpu_model": "Z80", "cpus": 1, "system": "CP/M", "libc": "none"}
+class MimallocBench(unittest.TestCase):
+    def test_Rows_MinutesKibibytesAndBothKindsOfFaults_AsStored(self):
+        rows = mimalloc_bench.rows_of("# benchmark allocator elapsed\ncfrac  fh  03.5 2048 3.25 0.01 1 99\ncfrac  sys 1:03.5 1024 60.00 0.00 0 7\n")
+        self.assertEqual(rows["cfrac"]["freehold"], {"times": [3500], "peaks_mib": [2], "user_ms": [3250], "system_ms": [10], "faults": [100], "error": None})
+        self.assertEqual(rows["cfrac"]["glibc"]["times"], [63500])
 
-    def test_Timers_EachCount_OverTheFloor_AndAgainstLibraries(self):
-        def one(structure, timers, ns, load="alone"):
-            return {"test": "rearm", "load": load, "failure": None, "structure": structure, "timers": timers, "phases": [{"cpu_ns": ns}]}
-        series = [one(name, n, ns * n) for name, ns in (("baseline", 1), ("wheel", 2), ("wheel-any-thread", 4), ("libuv", 16)) for n in (1000, 10)]
-        text = command_tables.timers({"machine": self.MACHINE, "date": "2026-01-02T", "settings": {"repeat": 3},
-                                      "series": [*series, one("wheel", 10, 999, "busy")]})
-        self.assertIn("| armed timers | 10 | 1,000 |", text)
-        self.assertIn("| `TimerWheel` | 20 | 2,000 |", text)
-        self.assertIn("| `TimerWheel` over that line | 2.00 | 2.00 |", text)
-        self.assertIn("takes 100 times as long as with 10.", text)
-        self.assertIn("4.00 to 4.0 times as fast as libuv", text)
+    def test_Rows_ProgramFailed_ErrorOfThatRunAlone(self):
+        rows = mimalloc_bench.rows_of("Command exited with non-zero status 1\nlua sn 0.1 9 0 0 0 9\nlua rp 0.1 9 0 0 0 9\n")
+        self.assertEqual([rows["lua"][name]["error"] for name in ("snmalloc", "rpmalloc")], ["Command exited with non-zero status 1", None])
 
-    def test_Pools_RowsOfOneThread_LostFirst(self):
-        rows = [{"text": name, "threads": threads, "ours": ratio, "best": 1, "pool": "p", "ratio": ratio, "least_ratio": 0.5, "greatest_ratio": 3}
-                for name, threads, ratio in (("won", 1, 0.8), ("lost", 1, 2.0), ("many", 8, 9.0))]
-        lines = command_tables.pools({"machine": self.MACHINE, "date": "2026-01-02T", "settings": {"repeat": 3, "slot_bytes": 12}, "comparisons": rows}).splitlines()
-        self.assertEqual(lines[4:], ["| lost | 2 | 1 | `p` | 2.00 (0.50–3.00) |", "| won | 0.8 | 1 | `p` | 0.80 (0.50–3.00) |"])
-
-    def test_Instructions_FewestFirst_MissingNamed(self):
-        text = command_tables.instructions({"date": "2026-01-02", "bytes": 12, "missing": {"snmalloc": "does not run"}, "instructions": {
-            "glibc": {"version": "2.36", "malloc": 41.0, "free": 88.0}, "freehold": {"version": "abc-dirty", "malloc": 14.0, "free": 16.0}}})
-        self.assertIn("| Freehold | 14 | 16 |\n| glibc 2.36 | 41 | 88 |", text)
-        self.assertIn("snmalloc, which does not run.", text)
-
-    def test_Simulate_RareHandOversLeftOut_AsTheCommandPrints(self):
-        def row(workload, flat, misses, hand_overs):
-            counts = [{"misses": m, "hand_overs": h, "sleeps": 0.5, "calls": 0.25} for m, h in zip(misses, hand_overs)]
-            return {"workload": workload, "bytes": 64, "flat": flat, "counts": counts}
-        text = command_tables.simulate({"date": "2026-01-02T", "settings": {"cores": [1, 4]},
-                                        "rows": [row("own", True, (0, 0.0015), (0, 0.02)), row("churn", False, (0, 12.5), (0, 0.021))]})
-        self.assertIn("\nown             64   0.000   0.002  flat\nchurn           64   0.000  12.500  grows\n", text)
-        self.assertEqual(text.splitlines()[-2], "churn           64   0.000   0.021     0.500     0.250")
-        self.assertEqual(sum(line.startswith("own") for line in text.splitlines()), 1)
-
-    def test_Processes_RatiosWithinEachSet(self):
-        sets = [{"Freehold": 200.0, "gearmand": 10.0}, {"Freehold": 400.0, "gearmand": 10.0}, {"Freehold": 900.0, "gearmand": 30.0}]
-        text = command_tables.processes({"machine": {"processor": "Z80", "cpus": 1, "kernel": "1", "libc": "none"}, "date": "2026-01-02", "sets": sets,
-                                         "round_trips": [{"microseconds": 5.0, "ratio": 0.5}]})
-        self.assertIn("10 (10 to 30) | 30 (20 to 40) |", text)
+    def test_Rows_RunAgain_BothKept(self):
+        rows = mimalloc_bench.rows_of("gs fh 1 9 0 0 0 9\ngs fh 2 9 0 0 0 9\n")
+        self.assertEqual(rows["gs"]["freehold"]["times"], [1000, 2000])
 
 
 class Stored(unittest.TestCase):

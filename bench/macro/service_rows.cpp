@@ -2,11 +2,14 @@
 // The rows of `script/bench service` about traffic: survivors of a spike, changing mixes, long tails, threads that come and
 // go, and the distribution of a fleet. `service_rows NAME [SCALE]` runs a row, prints one line of JSON, and sleeps until its
 // standard input ends; `service_rows --list` names them.
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <cmath>
 #include <random>
 
 #include "bench/macro/service.hpp"
+#include "freehold/heap_scope.h"
 
 namespace freehold::bench {
 namespace {
@@ -33,8 +36,9 @@ struct Spike {
 };
 
 // One block in fifteen survives. Figures: live bytes, and the pages that hold a part of one, in MiB.
+constexpr std::size_t kSpikeBytes = 400u << 20, kOneIn = 15;
+
 Figures survivors(const Spike& spike, double scale) {
-  constexpr std::size_t kSpikeBytes = 400u << 20, kOneIn = 15;
   const auto wanted = scaled(scale, kSpikeBytes);
   SharedTable<Block> blocks(wanted / (spike.bytes != 0 ? spike.bytes : 256) + 1);
   Random random(1);
@@ -59,6 +63,63 @@ constexpr Spike kSpikes[] = {{0, 1}, {0, 1000}, {48, 1}, {1024, 1}};
 template <std::size_t kWhich>
 Figures survivors_of(double scale) {
   return survivors(kSpikes[kWhich], scale);
+}
+
+// A scope of a private heap around a session, if the malloc has such.
+class Session {
+ public:
+  Session() {
+    if (create_ == nullptr) return;
+    heap_ = create_(nullptr);
+    enter_(heap_);
+  }
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+  ~Session() {
+    if (create_ == nullptr) return;
+    leave_();
+    destroy_(heap_);
+  }
+  // A block that outlives the session.
+  [[nodiscard]] Block allocate_for_good(std::size_t bytes) const {
+    if (create_ != nullptr) enter_(nullptr);
+    const Block block = allocate(bytes);
+    if (create_ != nullptr) leave_();
+    return block;
+  }
+
+ private:
+  template <class Function>
+  static Function* find(const char* name) {
+    return reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, name));
+  }
+  decltype(&freehold_heap_create) create_ = find<decltype(freehold_heap_create)>("freehold_heap_create");
+  decltype(&freehold_heap_destroy) destroy_ = find<decltype(freehold_heap_destroy)>("freehold_heap_destroy");
+  decltype(&freehold_heap_enter) enter_ = find<decltype(freehold_heap_enter)>("freehold_heap_enter");
+  decltype(&freehold_heap_leave) leave_ = find<decltype(freehold_heap_leave)>("freehold_heap_leave");
+  freehold_heap_t* heap_ = nullptr;
+};
+
+// The same in a session that says which of its blocks survive it.
+Figures survivors_of_session(double scale) {
+  constexpr std::size_t kBytes = 48;
+  const auto count = scaled(scale, kSpikeBytes) / kBytes;
+  SharedTable<Block> blocks(count), kept(count);
+  Random random(1);
+  std::size_t dying = 0, surviving = 0;
+  {
+    const Session session;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (random.below(kOneIn) != 0)
+        blocks[dying++] = allocate(kBytes);
+      else
+        kept[surviving++] = session.allocate_for_good(kBytes);
+    }
+    rest();
+    for (std::size_t i = 0; i < dying; ++i) release(blocks[i]);
+  }
+  return {{{"live_mib", static_cast<double>(surviving * kBytes) / kMiB},
+           {"held_mib", held_mib(kept.begin(), kept.begin() + surviving)}}};
 }
 
 // ---- a thread that only frees ---------------------------------------------------------------------------------------
@@ -247,6 +308,7 @@ constexpr ServiceRow kRows[] = {
     {"survivors_random", "a spike of 400 MB, 16 B-2 KiB; 1 block in 15 survives at random", survivors_of<0>},
     {"survivors_sessions", "the same, 1 session of 1,000 blocks in 15", survivors_of<1>},
     {"survivors_48", "the same at random, all blocks of 48 B", survivors_of<2>},
+    {"survivors_48_scope", "the same, the spike in a scope of Freehold's, survivors not", survivors_of_session},
     {"survivors_1024", "the same at random, all blocks of 1 KiB", survivors_of<3>},
     {"only_frees", "a thread frees all that another allocates, 16 B-2 KiB", only_frees},
     {"phases", "7 phases with mixes of sizes of their own, 1 block in 20 stays", phases},

@@ -8,6 +8,7 @@
 
 #include "bench/process/pool_rows.hpp"
 #include "freehold/process.hpp"
+#include "freehold/sync/atomics.hpp"
 
 namespace {
 

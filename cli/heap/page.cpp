@@ -70,7 +70,9 @@ ordered_json view_json(const char* name, const HeapProfile& profile, Moment mome
   }
   for (std::size_t i = 0; i < std::min(rows.size(), kPageStacks); ++i) {
     const StackRow& row = profile.stacks.rows[rows[i]];
-    stacks.push_back({{"frames", places_of(frames, profile, row.frames)},
+    ordered_json places = places_of(frames, profile, row.frames);
+    if (!row.heap.empty()) places.push_back(frames.place_of({"heap " + printable(row.heap), "", 0, ""}));
+    stacks.push_back({{"frames", std::move(places)},
                       {"bytes", std::round(bytes(rows[i]))},
                       {"blocks", std::round(sign * row.values[blocks_of(moment)])}});
   }
@@ -128,6 +130,7 @@ std::string page_with(const char* question, const ordered_json& json) {
 std::string page_of(const HeapProfile& profile) {
   FrameList frames;
   ordered_json views = ordered_json::array();
+  if (profile.has_pins) views.push_back(view_json("free memory that is pinned", profile, Moment::kPinned, 1, frames));
   views.push_back(view_json("in use", profile, Moment::kNow, 1, frames));
   views.push_back(view_json("at the peak", profile, Moment::kPeak, 1, frames));
   return page_with("What holds the memory?", {{"profiles", {head_json(profile)}},

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -14,6 +15,7 @@
 #include <optional>
 #include <tuple>
 
+#include "cli/heap/table.hpp"
 #include "freehold/profile/byte_sampler.hpp"
 #include "tools/doctor/facts/call_sites.hpp"
 #include "tools/live/profile.hpp"
@@ -35,8 +37,12 @@ using nlohmann::ordered_json;
 constexpr std::string_view kHead = "freehold heap profile 1", kEnd = "end\n";
 constexpr std::string_view kJsonFormat = "freehold-heap-profile";
 
-std::vector<StackMeasure> measures() {
-  return {{"inuse_objects", "count"}, {"inuse_space", "bytes"}, {"peak_objects", "count"}, {"peak_space", "bytes"}};
+std::vector<StackMeasure> measures(bool has_pins) {
+  std::vector<StackMeasure> all = {{"inuse_objects", "count"}, {"inuse_space", "bytes"}, {"peak_objects", "count"},
+                                   {"peak_space", "bytes"},    {"pinning", "count"},     {"pinned", "bytes"},
+                                   {"sharing", "count"},       {"span_pinned", "bytes"}};
+  if (!has_pins) all.resize(2 * static_cast<std::size_t>(Moment::kPinned));
+  return all;
 }
 
 // Rows with equal stacks are one.
@@ -54,11 +60,11 @@ class Builder {
     return places;
   }
   struct Row {
-    std::array<double, 4> values{};
-    std::array<std::uint64_t, 2> samples{};
-    std::array<double, 2> variances{};
+    std::array<double, 2 * kMoments.size()> values{};
+    std::array<std::uint64_t, kMoments.size()> samples{};
+    std::array<double, kMoments.size()> variances{};
   };
-  Row& row(const std::vector<std::uint32_t>& frames) { return rows_[frames]; }
+  Row& row(const std::vector<std::uint32_t>& frames, const std::string& heap) { return rows_[{frames, heap}]; }
 
   // Adds all rows, `factor` times.
   void add(const HeapProfile& profile, double factor) {
@@ -67,8 +73,9 @@ class Builder {
     for (std::size_t i = 0; i < profile.stacks.rows.size(); ++i) {
       std::vector<std::uint32_t> frames;
       for (const std::uint32_t frame : profile.stacks.rows[i].frames) frames.push_back(places[frame]);
-      Row& to = row(frames);
-      for (std::size_t m = 0; m < to.values.size(); ++m) to.values[m] += factor * profile.stacks.rows[i].values[m];
+      Row& to = row(frames, profile.stacks.rows[i].heap);
+      for (std::size_t m = 0; m < profile.stacks.measures.size(); ++m)
+        to.values[m] += factor * profile.stacks.rows[i].values[m];
       for (std::size_t m = 0; m < to.samples.size(); ++m) to.samples[m] += profile.samples[i][m];
       for (std::size_t m = 0; m < to.variances.size(); ++m) to.variances[m] += profile.variances[i][m];
     }
@@ -76,14 +83,15 @@ class Builder {
 
   // The rows into a profile, which gets these and its measures.
   void finish(HeapProfile& profile) && {
-    profile.stacks.measures = measures();
+    profile.stacks.measures = measures(profile.has_pins);
     profile.stacks.shown_first = bytes_of(Moment::kNow);
     profile.stacks.frames = std::move(frames_);
     profile.stacks.rows.clear();
     profile.samples.clear();
     profile.variances.clear();
-    for (const auto& [frames, row] : rows_) {
-      profile.stacks.rows.push_back({frames, {row.values.begin(), row.values.end()}});
+    for (const auto& [of, row] : rows_) {
+      profile.stacks.rows.push_back(
+          {of.first, {row.values.begin(), row.values.begin() + profile.stacks.measures.size()}, of.second});
       profile.samples.push_back(row.samples);
       profile.variances.push_back(row.variances);
     }
@@ -94,7 +102,7 @@ class Builder {
  private:
   std::vector<Frame> frames_;
   std::map<std::tuple<std::string, std::string, unsigned, std::string, bool, bool>, std::uint32_t> places_;
-  std::map<std::vector<std::uint32_t>, Row> rows_;
+  std::map<std::pair<std::vector<std::uint32_t>, std::string>, Row> rows_;  // by stack and heap
 };
 
 // ---- what a process wrote
@@ -126,9 +134,12 @@ struct Recording {
 };
 
 // False if the line is not part of a recording.
-bool take_sample(Recording& to, std::span<const std::string_view> words) {
-  if (words.size() != 5) return false;
+bool take_sample(Recording& to, std::span<const std::string_view> words, std::string_view line) {
   freehold::live::LiveSampledBlock sample;
+  if (words.size() > 5 && words[5] == "heap")  // its name is the rest, with whatever spaces
+    sample.heap = freehold::live::heap_text({std::min(words[5].end() + 1, line.end()), line.end()});
+  else if (words.size() != 5)
+    return false;
   sample.is_in_use = words[0] != "peak";
   sample.was_at_peak = words[0] != "now";
   std::uint64_t* const numbers[] = {&sample.bytes, &sample.size, &sample.mean, &sample.stack};
@@ -155,7 +166,7 @@ bool take_line(Recording& to, std::string_view line) {
   const auto words = words_of(line);
   if (words.empty()) return false;
   if (words[0] == "stack") return take_stack(to, words);
-  if (words[0] == "now" || words[0] == "peak" || words[0] == "both") return take_sample(to, words);
+  if (words[0] == "now" || words[0] == "peak" || words[0] == "both") return take_sample(to, words, line);
   if (words[0] == "program") {
     to.said.program = line.substr(std::min(line.size(), words[0].size() + 1));
     return true;
@@ -208,8 +219,8 @@ bool is_allocator_frame(const Frame& frame) {
   constexpr std::array kNames = {"malloc",   "calloc", "realloc", "reallocarray", "posix_memalign",    "aligned_alloc",
                                  "memalign", "valloc", "pvalloc", "freehold_new", "freehold_new_array"};
   const std::string_view name = frame.function;
-  return name.starts_with("freehold::alloc::") || name.starts_with("freehold::check::") ||
-         name.starts_with("freehold::os::") || name.starts_with("operator new") ||
+  return name.starts_with("freehold::alloc::") || name.starts_with("freehold::heap::") ||
+         name.starts_with("freehold::check::") || name.starts_with("freehold::os::") || name.starts_with("operator new") ||
          std::ranges::find(kNames, name) != kNames.end();
 }
 
@@ -223,7 +234,7 @@ std::vector<Frame> named(Symbols& symbols, const std::vector<std::uint64_t>& add
 }
 
 // Leaves names out if the files that it ran are not there. Throws Failure if there is no room for a copy of its map.
-HeapProfile profile_of(std::uint64_t pid, const LiveHeapProfile& said) {
+HeapProfile profile_of(std::uint64_t pid, const LiveHeapProfile& said, bool pins = false) {
   const MapsFile maps(pid, said.maps);
   Symbols symbols(maps.path());
   Builder builder;
@@ -234,14 +245,18 @@ HeapProfile profile_of(std::uint64_t pid, const LiveHeapProfile& said) {
       frames->second = builder.places_of(named(symbols, stack->second));
     const double blocks = profile::blocks_behind(sample.size, sample.mean);
     const double bytes = blocks * static_cast<double>(sample.bytes);
-    Builder::Row& row = builder.row(frames->second);
-    for (const Moment moment : kMoments) {
-      if (!(moment == Moment::kNow ? sample.is_in_use : sample.was_at_peak)) continue;
-      row.values[blocks_of(moment)] += blocks;
-      row.values[bytes_of(moment)] += bytes;
+    Builder::Row& row = builder.row(frames->second, sample.heap);
+    const auto add = [&](Moment moment, double count, double sum) {
+      row.values[blocks_of(moment)] += count;
+      row.values[bytes_of(moment)] += sum;
       ++row.samples[static_cast<std::size_t>(moment)];
-      row.variances[static_cast<std::size_t>(moment)] += (1 - 1 / blocks) * bytes * bytes;
-    }
+      row.variances[static_cast<std::size_t>(moment)] += (1 - 1 / blocks) * sum * sum;
+    };
+    if (sample.is_in_use) add(Moment::kNow, blocks, bytes);
+    if (sample.was_at_peak) add(Moment::kPeak, blocks, bytes);
+    if (!sample.is_in_use || sample.pins.page.part == 0) continue;
+    add(Moment::kPinned, blocks, blocks * sample.pins.page.part);
+    add(Moment::kSpanPinned, blocks * sample.pins.page.others, blocks * sample.pins.span.part);
   }
   HeapProfile profile;
   profile.program = said.program;
@@ -249,6 +264,8 @@ HeapProfile profile_of(std::uint64_t pid, const LiveHeapProfile& said) {
   profile.mean = said.mean;
   profile.sampled = said.sampled;
   profile.lost = said.lost;
+  profile.has_pins = pins;
+  profile.free_bytes = said.free_bytes;
   profile.stacks.time_ns = said.time_ns;
   std::move(builder).finish(profile);
   return profile;
@@ -350,26 +367,37 @@ ordered_json json_of(const HeapProfile& profile) {
     return ordered_json{{"function", frame.function}, {"file", frame.file},       {"line", frame.line},
                         {"module", frame.module},     {"inlined", frame.inlined}, {"runtime_code", frame.is_runtime_code}};
   });
+  const std::size_t moments = profile.stacks.measures.size() / 2;
+  const auto known = [moments](const auto& of_all) { return std::vector(of_all.begin(), of_all.begin() + moments); };
   ordered_json stacks = ordered_json::array();
-  for (std::size_t i = 0; i < profile.stacks.rows.size(); ++i)
+  for (std::size_t i = 0; i < profile.stacks.rows.size(); ++i) {
     stacks.push_back({{"frames", profile.stacks.rows[i].frames},
                       {"values", profile.stacks.rows[i].values},
-                      {"samples", profile.samples[i]},
-                      {"variances", profile.variances[i]}});
-  return {{"format", kJsonFormat},
-          {"version", 1},
-          {"program", profile.program},
-          {"pid", profile.pid},
-          {"processes", profile.processes},
-          {"time_ns", profile.stacks.time_ns},
-          {"distance_bytes", profile.mean},
-          {"sampled_blocks", profile.sampled},
-          {"lost_blocks", profile.lost},
-          {"in_use", sums_json(profile, Moment::kNow)},
-          {"peak", sums_json(profile, Moment::kPeak)},
-          {"values", {"blocks in use", "bytes in use", "blocks at the peak", "bytes at the peak"}},
-          {"frames", frames},
-          {"stacks", std::move(stacks)}};
+                      {"samples", known(profile.samples[i])},
+                      {"variances", known(profile.variances[i])}});
+    if (!profile.stacks.rows[i].heap.empty()) stacks.back()["heap"] = profile.stacks.rows[i].heap;
+  }
+  ordered_json names = {"blocks in use", "bytes in use", "blocks at the peak", "bytes at the peak"};
+  if (profile.has_pins)
+    for (const char* name : {"blocks that pin", "free bytes that they pin", "other blocks on their pages",
+                             "free bytes of their spans that they pin"})
+      names.push_back(name);
+  ordered_json all = {{"format", kJsonFormat},
+                      {"version", 1},
+                      {"program", profile.program},
+                      {"pid", profile.pid},
+                      {"processes", profile.processes},
+                      {"time_ns", profile.stacks.time_ns},
+                      {"distance_bytes", profile.mean},
+                      {"sampled_blocks", profile.sampled},
+                      {"lost_blocks", profile.lost},
+                      {"in_use", sums_json(profile, Moment::kNow)},
+                      {"peak", sums_json(profile, Moment::kPeak)},
+                      {"values", std::move(names)},
+                      {"frames", frames},
+                      {"stacks", std::move(stacks)}};
+  if (profile.has_pins) all["free_bytes"] = profile.free_bytes;
+  return all;
 }
 
 HeapProfile profile_of_json(const json& from) {
@@ -385,6 +413,8 @@ HeapProfile profile_of_json(const json& from) {
   profile.mean = count("distance_bytes");
   profile.sampled = count("sampled_blocks");
   profile.lost = count("lost_blocks");
+  profile.has_pins = from.contains("free_bytes");
+  if (profile.has_pins) profile.free_bytes = count("free_bytes");
   profile.stacks.time_ns = from.at("time_ns").get<std::int64_t>();
   Builder builder;
   std::vector<std::uint32_t> places;
@@ -402,21 +432,45 @@ HeapProfile profile_of_json(const json& from) {
       if (number >= places.size()) throw json::other_error::create(501, "a stack has a frame that is not there", &one);
       frames.push_back(places[number]);
     }
-    Builder::Row& row = builder.row(frames);
-    for (std::size_t m = 0; m < row.values.size(); ++m) row.values[m] += one.at("values").at(m).get<double>();
-    for (std::size_t m = 0; m < row.samples.size(); ++m) row.samples[m] += one.at("samples").at(m).get<std::uint64_t>();
-    for (std::size_t m = 0; m < row.variances.size(); ++m) row.variances[m] += one.at("variances").at(m).get<double>();
+    Builder::Row& row = builder.row(frames, text_at(one, "heap"));
+    const std::size_t moments = profile.has_pins ? kMoments.size() : static_cast<std::size_t>(Moment::kPinned);
+    for (std::size_t m = 0; m < 2 * moments; ++m) row.values[m] += one.at("values").at(m).get<double>();
+    for (std::size_t m = 0; m < moments; ++m) row.samples[m] += one.at("samples").at(m).get<std::uint64_t>();
+    for (std::size_t m = 0; m < moments; ++m) row.variances[m] += one.at("variances").at(m).get<double>();
   }
   std::move(builder).finish(profile);
   return profile;
 }
 
-HeapProfile snapshot_of(pid_t pid) {
-  const freehold::live::LiveProfileAnswer answer = freehold::live::read_live_profile(pid);
+std::string why_no_profile_read(freehold::live::LiveRefusal refusal, pid_t pid, std::uint32_t version) {
   constexpr LiveSubject kSubject{"heap profile", profile::kLiveProfileVersion};
+  return why_refused(refusal, pid, kSubject, version);
+}
+
+HeapProfile snapshot_of(pid_t pid, bool pins) {
+  const freehold::live::LiveProfileAnswer answer = freehold::live::read_live_profile(pid, pins);
   if (answer.refusal != freehold::live::LiveRefusal::kNone)
-    throw Failure(kExitRefused, why_refused(answer.refusal, pid, kSubject, answer.version));
-  return profile_of(static_cast<std::uint64_t>(pid), answer.profile);
+    throw Failure(kExitRefused, why_no_profile_read(answer.refusal, pid, answer.version));
+  return profile_of(static_cast<std::uint64_t>(pid), answer.profile, pins);
+}
+
+void MostPinned::look(pid_t pid) {
+  constexpr std::chrono::milliseconds kPatience{50};
+  constexpr double kMore = 1.05;  // than the former look, to be worth keeping
+  freehold::live::LiveProfileAnswer answer = freehold::live::read_live_profile(pid, true, kPatience);
+  if (answer.refusal != freehold::live::LiveRefusal::kNone) return;
+  double pinned = 0;
+  for (const auto& block : answer.profile.blocks)
+    if (block.is_in_use) pinned += profile::blocks_behind(block.size, block.mean) * block.pins.page.part;
+  if (pinned <= kMore * most_) return;
+  most_ = pinned;
+  pid_ = pid;
+  said_ = std::move(answer.profile);
+}
+
+std::string MostPinned::advice() const {
+  if (most_ == 0) return {};
+  return pins_advice_of(profile_of(static_cast<std::uint64_t>(pid_), said_, true));
 }
 
 }  // namespace freehold::cli::heap

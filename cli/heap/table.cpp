@@ -32,7 +32,8 @@ std::string count_with_sign(double count, bool is_growth) {
 }  // namespace
 
 std::string site_name(const Site& site) {
-  return site.frame.function.empty() && site.frame.module.empty() ? "no call stack" : printable(site.frame.text());
+  const std::string heap = site.heap.empty() ? "" : fmt::format("heap {}: ", printable(site.heap));
+  return heap + (site.frame.function.empty() && site.frame.module.empty() ? "no call stack" : printable(site.frame.text()));
 }
 
 double relative_error(const Site& site) {
@@ -41,7 +42,7 @@ double relative_error(const Site& site) {
 }
 
 std::vector<Site> sites_of(const HeapProfile& profile, Moment moment) {
-  std::map<std::string, Site> by_text;
+  std::map<std::pair<std::string, std::string>, Site> by_text;  // and heap
   for (std::size_t i = 0; i < profile.stacks.rows.size(); ++i) {
     const StackRow& row = profile.stacks.rows[i];
     const double bytes = row.values[bytes_of(moment)];
@@ -52,12 +53,18 @@ std::vector<Site> sites_of(const HeapProfile& profile, Moment moment) {
       first = std::ranges::find_if_not(row.frames, freehold::doctor::is_library_frame, frame_at);
     if (first == row.frames.end()) first = row.frames.begin();  // libraries alone: then what called malloc
     const Frame frame = first == row.frames.end() ? Frame{} : profile.stacks.frames[*first];
-    Site& site = by_text[frame.text()];
+    Site& site = by_text[{frame.text(), row.heap}];
     site.frame = frame;
+    site.heap = row.heap;
     site.blocks += row.values[blocks_of(moment)];
     site.bytes += bytes;
     site.variance += profile.variances[i][static_cast<std::size_t>(moment)];
     site.samples += profile.samples[i][static_cast<std::size_t>(moment)];
+    if (moment == Moment::kPinned) {
+      site.held += row.values[bytes_of(Moment::kNow)];
+      site.others += row.values[blocks_of(Moment::kSpanPinned)];
+      site.of_spans += row.values[bytes_of(Moment::kSpanPinned)];
+    }
     if (std::fabs(bytes) <= site.heaviest_bytes) continue;
     site.heaviest_bytes = std::fabs(bytes);
     site.heaviest.assign(first, row.frames.end());
@@ -92,11 +99,18 @@ std::string headline_of(const HeapProfile& profile) {
 std::string table_of(const HeapProfile& profile, const TableOptions& options) {
   TextWriter out;
   const std::vector<Site> sites = sites_of(profile, options.moment);
-  if (sites.empty()) return options.is_growth ? "nothing changed\n" : "no sampled block is in use\n";
+  const bool pins = options.moment == Moment::kPinned;
+  if (sites.empty())
+    return options.is_growth ? "nothing changed\n"
+           : pins            ? "no sampled block keeps free memory\n"
+                             : "no sampled block is in use\n";
   double sum = 0;
   for (const Site& site : sites) sum += std::fabs(site.bytes);
-  out.print("{:>11} {:>6} {:>12} {:>8} {:>6}  {}\n", options.is_growth ? "growth" : "bytes", "share", "blocks", "samples",
-            "error", "site");
+  out.print("{:>11} {:>6} {:>12} {:>8} {:>6}  {}{}\n",
+            options.is_growth ? "growth"
+            : pins            ? "pinned"
+                              : "bytes",
+            "share", "blocks", "samples", "error", pins ? "      holds  of spans others  " : "", "site");
   const std::size_t shown = options.top == 0 ? sites.size() : std::min(options.top, sites.size());
   double rest = 0;
   for (std::size_t i = 0; i < sites.size(); ++i) {
@@ -105,9 +119,12 @@ std::string table_of(const HeapProfile& profile, const TableOptions& options) {
       rest += site.bytes;
       continue;
     }
-    out.print("{:>11} {:>5.1f}% {:>12} {:>8} {:>5.0f}%  {}\n", bytes_with_sign(site.bytes, options.is_growth),
+    const std::string more = pins ? fmt::format("{:>11} {:>9} {:>6.1f}  ", bytes_with_sign(site.held, false),
+                                                bytes_with_sign(site.of_spans, false), site.others / site.blocks)
+                                  : "";
+    out.print("{:>11} {:>5.1f}% {:>12} {:>8} {:>5.0f}%  {}{}\n", bytes_with_sign(site.bytes, options.is_growth),
               100 * std::fabs(site.bytes) / sum, count_with_sign(site.blocks, options.is_growth), site.samples,
-              100 * relative_error(site), site_name(site));
+              100 * relative_error(site), more, site_name(site));
     for (std::size_t frame = 1; options.stacks && frame < site.heaviest.size(); ++frame)
       out.print("{:>50}{}\n", "", printable(profile.stacks.frames[site.heaviest[frame]].text()));
   }
@@ -115,6 +132,21 @@ std::string table_of(const HeapProfile& profile, const TableOptions& options) {
     out.print("{:>11} in {} more sites: --top 0 shows them\n", bytes_with_sign(rest, options.is_growth),
               sites.size() - shown);
   return std::move(out).take();
+}
+
+std::string pins_advice_of(const HeapProfile& profile) {
+  constexpr double kMost = 0.8;              // of what is pinned
+  constexpr double kLeastBytes = 256 << 10;  // a private heap itself holds some slabs of 64 KiB
+  const double all = profile.sum(bytes_of(Moment::kPinned));
+  std::string text;
+  double told = 0;
+  for (const Site& site : sites_of(profile, Moment::kPinned)) {
+    if (told >= kMost * all || site.bytes < kLeastBytes) break;
+    told += site.bytes;
+    text += fmt::format("{} of free memory are pinned by {} blocks from {}: give them a heap of their own\n",
+                        bytes_with_sign(site.bytes, false), count_with_sign(site.blocks, false), site_name(site));
+  }
+  return text;
 }
 
 }  // namespace freehold::cli::heap

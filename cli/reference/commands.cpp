@@ -29,7 +29,6 @@ Word word_of(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   return {.name = type.empty() || type == "TEXT" ? option.get_name(true) : type,
           .help = option.get_description(),
-          .required = option.get_required(),
           .repeatable = option.get_expected_max() > 1};
 }
 

@@ -23,7 +23,6 @@ struct Option {
 struct Word {
   std::string name;  // "TRACE"
   std::string help;
-  bool required = false;
   bool repeatable = false;
 
   [[nodiscard]] bool takes_path() const;

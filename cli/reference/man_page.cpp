@@ -49,8 +49,7 @@ std::string synopsis(const Command& command) {
   std::string line = bold(command.joined(" "));
   if (!command.options.empty()) line += " [" + italic("OPTION") + "]...";
   for (const Word& word : command.words) {
-    const std::string text = italic(word.name) + (word.repeatable ? "..." : "");
-    line += word.required ? " " + text : " [" + text + "]";
+    line += " [" + italic(word.name) + (word.repeatable ? "..." : "") + "]";
   }
   if (command.runs_a_program) return fmt::format("{} [{}] {} [{}]...\n", line, bold("--"), italic("PROGRAM"), italic("ARG"));
   if (!command.subcommands.empty()) line += " " + italic("SUBCOMMAND") + " ...";

@@ -49,10 +49,13 @@ std::string reason(process::Failure failure, unsigned attempts) {
   switch (failure.kind) {
     case FailureKind::kNone: return "";
     case FailureKind::kNoWorker: return "no worker";
-    case FailureKind::kRefused:
-    case FailureKind::kCorrupt: return text(failure);
+    case FailureKind::kCorrupt:
+    case FailureKind::kFull:
+    case FailureKind::kTooLarge:
+    case FailureKind::kNoMemory:
+    case FailureKind::kNoTask: return text(failure);
     case FailureKind::kComponent:
-      if (failure.value == -1) return "the component returned -1, or says it wrote more than --max-output allows";
+      if (failure.value == -1) return "the component returned -1, or says it wrote more than --max-bytes allows";
       return text(failure);
     case FailureKind::kSignal:
       if (failure.value != 0) return fmt::format("{} ({}){}", text(failure), ::strsignal(failure.value), times);
@@ -62,18 +65,6 @@ std::string reason(process::Failure failure, unsigned attempts) {
     case FailureKind::kMemory: return text(failure) + times;
   }
   __builtin_unreachable();
-}
-
-// The task without its priority; none if it has none.
-std::optional<std::string_view> take_priority(std::string_view task, process::Priority& priority) {
-  using process::Priority;
-  for (const auto& [word, value] :
-       {std::pair("high ", Priority::kHigh), std::pair("normal ", Priority::kNormal), std::pair("low ", Priority::kLow)}) {
-    if (!task.starts_with(word)) continue;
-    priority = value;
-    return task.substr(std::string_view(word).size());
-  }
-  return std::nullopt;
 }
 
 // A task that was read. It waits or runs, or it has ended and waits for its turn to be written.
@@ -88,13 +79,11 @@ class Run {
  public:
   explicit Run(const Settings& settings)
       : settings_(settings),
-        reader_(open_tasks(settings.tasks), settings.framing, settings.pool.max_input_bytes),
+        reader_(open_tasks(settings.tasks), settings.end, settings.pool.max_input_bytes),
         output_(take_standard_output()),
         interrupts_(std::in_place),
         pool_(settings.pool) {
     if (const std::string error = pool_.error(); !error.empty()) throw Failure(kExitRefused, error);
-    submission_ = pool_.defaults();
-    submission_.submit_timeout = process::Nanoseconds(0);
   }
 
   Results run() {
@@ -155,16 +144,15 @@ class Run {
         has_next_ = true;
         ++read_;
       }
-      const std::optional<std::string_view> task =
-          settings_.has_priorities ? take_priority(next_, submission_.priority) : next_;
-      process::Future future = task ? pool_.submit(*task, submission_) : process::Future();
-      std::string failure = task ? "" : "it does not begin with its priority: high, normal or low";
-      if (task && !future.valid()) {
-        if (future.submit_error() == process::SubmitError::kFull) return;
-        if (future.submit_error() == process::SubmitError::kNoWorker) return note_broken();
-        failure = future.submit_error() == process::SubmitError::kNoMemory
-                      ? text(process::failure_of(process::SubmitError::kNoMemory))
-                      : fmt::format("it is longer than --max-input {}", settings_.pool.max_input_bytes);
+      process::Future future = pool_.submit(next_, {.submit_timeout = process::Nanoseconds(0)});
+      std::string failure;
+      if (!future.valid()) {
+        const process::FailureKind kind = future.error().kind;
+        if (kind == process::FailureKind::kFull) return;
+        if (kind == process::FailureKind::kNoWorker) return note_broken();
+        failure = kind == process::FailureKind::kTooLarge
+                      ? fmt::format("it is longer than --max-bytes {}", settings_.pool.max_input_bytes)
+                      : text(future.error());
       }
       has_next_ = false;
       entries_.push_back({.number = read_, .future = std::move(future), .output = {}, .failure = std::move(failure)});
@@ -181,12 +169,12 @@ class Run {
     if (!entry.future.valid()) return true;
     if (!entry.future.wait_for(time)) return false;
     const process::Result result = entry.future.get();
-    if (result.failure().kind == process::FailureKind::kNoWorker) note_broken();
+    if (result.error().kind == process::FailureKind::kNoWorker) note_broken();
     if (result.ok()) {
       entry.output = result.text();
       held_bytes_ += entry.output.size();
     } else {
-      entry.failure = reason(result.failure(), settings_.pool.max_attempts);
+      entry.failure = reason(result.error(), settings_.pool.max_attempts);
     }
     return true;
   }
@@ -201,7 +189,7 @@ class Run {
         write_front();
         continue;
       }
-      write_framed("");
+      output_.append({&settings_.end, 1});
       entries_.pop_front();
     }
   }
@@ -220,7 +208,7 @@ class Run {
       entries_.pop_front();  // it has not run; the reason is printed once, for all tasks
       return;
     }
-    if (entry.failure.empty() && settings_.framing == Framing::kLines) check_line(entry);
+    if (entry.failure.empty()) check_output(entry);
     if (entry.failure.empty()) {
       ++results_.done;
     } else {
@@ -229,23 +217,17 @@ class Run {
       say(fmt::format("freehold: task {}: {}\n", entry.number, printable(entry.failure)));
       if (results_.failures.size() < kFailuresKept) results_.failures.push_back({entry.number, entry.failure});
     }
-    write_framed(entry.output);
+    output_.append(entry.output);  // that of a failed task is empty, so that the others stay in their places
+    output_.append({&settings_.end, 1});
     entries_.pop_front();
   }
 
-  // Each output is one line; a newline at its end is the end of the line.
-  static void check_line(Entry& entry) {
-    if (entry.output.ends_with('\n')) entry.output.pop_back();
-    if (entry.output.find('\n') == std::string::npos) return;
+  // Each output is one line, or ends with a zero byte: one at its end is that.
+  void check_output(Entry& entry) const {
+    if (entry.output.ends_with(settings_.end)) entry.output.pop_back();
+    if (entry.output.find(settings_.end) == std::string::npos) return;
     entry.output.clear();
-    entry.failure = "its output has several lines: --length-prefixed takes any";
-  }
-
-  // The output of a failed task is empty, so that the others stay in their places.
-  void write_framed(const std::string& bytes) {
-    if (settings_.framing == Framing::kNetstrings) output_.append(fmt::format("{}:", bytes.size()));
-    output_.append(bytes);
-    output_.append(settings_.framing == Framing::kNetstrings ? "," : "\n");
+    entry.failure = settings_.end == '\n' ? "its output has several lines: --null takes them" : "its output has a zero byte";
   }
 
   void wait_for_tasks() {
@@ -259,7 +241,6 @@ class Run {
   Output output_;
   std::optional<Interrupts> interrupts_;  // before the pool: its thread inherits the mask
   ProcessPool pool_;
-  process::TaskOptions submission_;
   Progress progress_;
   Results results_;
 

@@ -12,14 +12,14 @@
 
 #include "cli/workers/task_reader.hpp"
 #include "freehold/process.hpp"
+#include "freehold/process/table/task_word.hpp"
 
 namespace freehold::cli::workers {
 
 struct Settings {
   ProcessPoolOptions pool;
   std::string tasks;  // a file, or "-"
-  Framing framing = Framing::kLines;
-  bool has_priorities = false;  // each task starts with its priority and a blank
+  char end = '\n';    // of a task, and of an output
 };
 
 struct TaskFailure {

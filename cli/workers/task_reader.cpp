@@ -16,7 +16,6 @@ namespace freehold::cli::workers {
 namespace {
 
 constexpr std::size_t kBuffer = 64 * 1024;
-constexpr std::uint64_t kLongestNetstring = std::uint64_t{1} << 40;  // a longer one is taken for an error
 
 }  // namespace
 
@@ -28,15 +27,8 @@ FileDescriptor open_tasks(const std::string& path) {
   return file;
 }
 
-TaskReader::TaskReader(FileDescriptor file, Framing framing, std::size_t most_bytes)
-    : file_(std::move(file)), framing_(framing), most_(most_bytes) {}
-
-TaskReader::Next TaskReader::next(std::string& task) {
-  if (!error_.empty()) return Next::kEnd;
-  const Next found = framing_ == Framing::kNetstrings ? next_netstring(task) : next_line(task);
-  if (found == Next::kTask) ++tasks_;
-  return found;
-}
+TaskReader::TaskReader(FileDescriptor file, char end, std::size_t most_bytes)
+    : file_(std::move(file)), end_(end), most_(most_bytes) {}
 
 TaskReader::Filled TaskReader::fill() {
   pollfd ready{file_.get(), POLLIN, 0};
@@ -57,9 +49,10 @@ void TaskReader::keep(const char* bytes, std::size_t count) {
   task_.append(bytes, std::min(count, most_ + 1 - task_.size()));
 }
 
-TaskReader::Next TaskReader::next_line(std::string& task) {
+TaskReader::Next TaskReader::next(std::string& task) {
+  if (!error_.empty()) return Next::kEnd;
   for (;;) {
-    const std::size_t end = buffer_.find('\n', position_);
+    const std::size_t end = buffer_.find(end_, position_);
     const std::size_t until = std::min(end, buffer_.size());
     keep(buffer_.data() + position_, until - position_);
     begun_ |= until > position_;
@@ -73,45 +66,6 @@ TaskReader::Next TaskReader::next_line(std::string& task) {
     begun_ = false;
     task = std::exchange(task_, {});
     return Next::kTask;
-  }
-}
-
-TaskReader::Next TaskReader::fail(std::string why) {
-  error_ = fmt::format("after task {}: {}", tasks_, why);
-  return Next::kEnd;
-}
-
-TaskReader::Next TaskReader::next_netstring(std::string& task) {
-  for (;;) {
-    if (position_ == buffer_.size()) {
-      switch (fill()) {
-        case Filled::kNotYet: return Next::kNotYet;
-        case Filled::kEnd: return begun_ && error_.empty() ? fail("it ends in the middle of a netstring") : Next::kEnd;
-        case Filled::kSome: break;
-      }
-    }
-    if (in_bytes_ && left_ > 0) {
-      const std::size_t here = std::min<std::uint64_t>(left_, buffer_.size() - position_);
-      keep(buffer_.data() + position_, here);
-      position_ += here;
-      left_ -= here;
-      continue;
-    }
-    const char c = buffer_[position_++];
-    if (in_bytes_) {
-      if (c != ',') return fail("a netstring without its comma");
-      begun_ = in_bytes_ = false;
-      task = std::exchange(task_, {});
-      return Next::kTask;
-    }
-    if (c >= '0' && c <= '9' && left_ < kLongestNetstring) {
-      left_ = 10 * left_ + static_cast<std::uint64_t>(c - '0');
-      begun_ = true;
-    } else if (c == ':' && begun_) {
-      in_bytes_ = true;
-    } else {
-      return fail("not a netstring (LENGTH:BYTES,)");
-    }
   }
 }
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reads tasks from a file or a pipe: each line is one, or what ends with a zero byte, as `find -print0` writes it, or each
-// netstring ("5:hello,"), which takes any bytes. It never
+// Reads tasks from a file or a pipe: each line is one, or what ends with a zero byte, as `find -print0` writes it. It never
 // blocks on a pipe, so outputs are written while the next task is still being typed. Memory: a buffer, and one task, cut
 // beyond its limit.
 #pragma once
@@ -13,8 +12,6 @@
 
 namespace freehold::cli::workers {
 
-enum class Framing : std::uint8_t { kLines, kNetstrings };
-
 // Opens the file of tasks; "-" is standard input. Throws Failure(kExitRefused) if it cannot be read.
 [[nodiscard]] FileDescriptor open_tasks(const std::string& path);
 
@@ -22,10 +19,11 @@ class TaskReader {
  public:
   enum class Next : std::uint8_t { kTask, kNotYet, kEnd };
 
-  // Keeps `most_bytes` + 1 of a longer task, so that the caller sees that it is too long.
-  TaskReader(FileDescriptor file, Framing framing, std::size_t most_bytes);
+  // `end`: ends a task, and is no part of it. Keeps `most_bytes` + 1 of a longer task, so that the caller sees that it is
+  // too long.
+  TaskReader(FileDescriptor file, char end, std::size_t most_bytes);
 
-  // The next task, if it is there. A line's end is no part of it.
+  // The next task, if it is there.
   [[nodiscard]] Next next(std::string& task);
   // Readable when next() may have more.
   [[nodiscard]] int fd() const noexcept { return file_.get(); }
@@ -35,22 +33,15 @@ class TaskReader {
  private:
   enum class Filled : std::uint8_t { kSome, kNotYet, kEnd };
   Filled fill();
-  Next next_line(std::string& task);
-  Next next_netstring(std::string& task);
-  Next fail(std::string why);
   void keep(const char* bytes, std::size_t count);
 
   FileDescriptor file_;
-  const Framing framing_;
+  const char end_;
   const std::size_t most_;
   std::string buffer_;
   std::size_t position_ = 0;  // in the buffer
   std::string task_;          // the part of the next one that is there
   bool begun_ = false;        // a part of the next one is there
-  // Netstrings: what is still to come.
-  bool in_bytes_ = false;  // behind the colon
-  std::uint64_t left_ = 0;
-  std::uint64_t tasks_ = 0;
   std::string error_;
 };
 

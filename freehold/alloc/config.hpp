@@ -22,7 +22,8 @@ struct NativeConfig {
 
   static constexpr unsigned kSpanShift = 16;  // 64 KiB: 4096 slots of 16 bytes are 64 words, one summary word
   static constexpr unsigned kWordsPerSpan = 64;
-  static constexpr std::size_t kPageBytes = os::kLargestPageBytes;
+  static constexpr std::size_t kPageBytes = os::kLargestPageBytes;  // what tables are aligned to: any kernel's page fits
+  [[nodiscard]] static std::size_t page_bytes() noexcept { return os::page_bytes(); }
   static constexpr std::size_t kBaseAlignment = std::size_t{1} << 30;
   // Spans of slots up to here lie in chunks of their own, under huge pages: larger slots leave page tails untouched, which
   // huge pages would fill.

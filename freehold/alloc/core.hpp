@@ -87,12 +87,7 @@ class Core {
     // below.
     cache->inside.store(1, std::memory_order_relaxed);
     kept_.end_runs(*cache);
-    while (Cache* const spare = cache->spare_detour) {
-      cache->spare_detour = spare->spare_detour;
-      void* slot = spare;
-      const auto span = (reinterpret_cast<std::uintptr_t>(slot) - arena_.base()) >> ArenaType::kSpanShift;
-      give_batch(arena_.class_of_span(static_cast<SpanIndex>(span)), &slot, 1);
-    }
+    if constexpr (requires { Config::note_detached(cache); }) Config::note_detached(cache);
     for (const SizeClass c : AllClasses<Classes>{}) {
       returns_.empty_bin(*cache, c);
       arena_.pool(c).clear_active(cache->bins[c].cursor, cache->id);

@@ -42,8 +42,7 @@ namespace {
 
 SizeClass engine::size_class_of(const void* block) noexcept {
   const std::size_t span = (reinterpret_cast<std::uintptr_t>(block) - g_core.arena().base()) >> NativeConfig::kSpanShift;
-  return SizeClass{span < span_count() ? g_core.arena().span_classes()[span].load(std::memory_order_relaxed)
-                                       : std::uint32_t{0}};
+  return span < span_count() ? g_core.arena().slots().slot_class_of_span(static_cast<SpanIndex>(span)) : SizeClass{};
 }
 
 void* engine::out_of_memory() noexcept {
@@ -181,12 +180,11 @@ namespace {
 }  // namespace
 
 void deallocate_slow(void* block) noexcept {
-  if (block == nullptr) return;
   const auto address = reinterpret_cast<std::uintptr_t>(block);
   const std::size_t span = (address - g_core.arena().base()) >> NativeConfig::kSpanShift;
-  if (span >= span_count()) return deallocate_large(block);
+  if (span >= span_count()) return block != nullptr ? deallocate_large(block) : void();
   const SizeClass c{g_core.arena().span_classes()[span].load(std::memory_order_relaxed)};
-  if (c.is_slot()) return deallocate_slot(c, block);
+  if (c.is_slot()) return c != NativeCache::kOfHeaps ? deallocate_slot(c, block) : free_of_heap(block);
   // The base is a multiple of a span, and of large blocks only those of a heap may begin within one.
   if (address % NativeCore::ArenaType::kSpanBytes != 0) {
     if (!is_unusual() || !free_in_heap(block)) deallocate_large(block);
@@ -205,7 +203,7 @@ void deallocate(void* block) noexcept { deallocate_inline(block); }
 
 namespace {
 
-constexpr std::size_t kPage = os::kSmallestPageBytes;
+constexpr std::size_t kPage = 4096;  // the smallest of any kernel
 
 [[nodiscard]] bool is_zero(const char* page) noexcept { return *page == 0 && std::memcmp(page, page + 1, kPage - 1) == 0; }
 
@@ -230,8 +228,8 @@ void clear(void* block, std::size_t bytes) noexcept {
   if (bytes > NativeConfig::kMostRunBytes) {
     const base::KeepErrno keep;
     const auto address = reinterpret_cast<std::uintptr_t>(begin);
-    const std::size_t before = base::align_up(address, NativeConfig::kPageBytes) - address;
-    const std::size_t pages = base::align_down(bytes - before, NativeConfig::kPageBytes);
+    const std::size_t before = base::align_up(address, os::page_bytes()) - address;
+    const std::size_t pages = base::align_down(bytes - before, os::page_bytes());
     char* const first = begin + before;
     if (!is_much_written(first, pages) && os::Pages::purge(first, pages)) {
       std::memset(begin, 0, before);
@@ -247,7 +245,7 @@ namespace {
 [[nodiscard]] void* allocate_zeroed_run(std::size_t bytes) noexcept {
   bool zero = true;  // as it stays where another thread forks
   void* const block = allocate_run(bytes, 1, zero);
-  if (block != nullptr && !zero) clear(block, base::align_up(bytes, NativeConfig::kPageBytes));
+  if (block != nullptr && !zero) clear(block, base::align_up(bytes, os::page_bytes()));
   return block;
 }
 
@@ -270,7 +268,6 @@ void* engine::allocate_usual(const check::Request& request, bool zeroed) noexcep
     return slot == nullptr || !zeroed ? slot : std::memset(slot, 0, bytes);
   }
   if (zeroed) return allocate_zeroed_run(bytes);
-  if (void* const block = allocate_kept(bytes); block != nullptr) return block;
   bool zero = false;
   return filled(allocate_run(bytes, 1, zero), bytes);
 }
@@ -449,8 +446,9 @@ bool is_worth_moving(const void* block) noexcept {
 }
 
 std::size_t set_limit(std::size_t bytes) noexcept {
-  if (g_start.load(std::memory_order_acquire) != Start::kReady && !start()) return 0;
-  return g_core.arena().purge().set_limit(bytes);
+  if (g_start.load(std::memory_order_acquire) != Start::kReady && !start()) return SIZE_MAX;
+  const std::size_t former = g_core.arena().purge().set_limit(bytes == SIZE_MAX ? 0 : std::max(bytes, std::size_t{1}));
+  return former == 0 ? SIZE_MAX : former;
 }
 
 void stats(Stats& out) noexcept {

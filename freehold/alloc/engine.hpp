@@ -42,8 +42,8 @@ std::size_t idle() noexcept;
 // Returns whether moving a block would let its pages go (freehold/malloc.h). If so, the calling thread's next allocation of
 // the size is a place for it. False for null, for blocks of a page or more, and for threads without a cache.
 [[nodiscard]] bool is_worth_moving(const void* block) noexcept;
-// Limits what blocks and the memory kept for them take together, in bytes; 0: no limit. Beyond it free memory goes back
-// first, then requests fail with ENOMEM. What is in use already stays. Returns the former limit.
+// Limits what blocks and the memory kept for them take together, in bytes; SIZE_MAX: no limit. Beyond it free memory goes
+// back first, then requests fail with ENOMEM. What is in use already stays. Returns the former limit.
 std::size_t set_limit(std::size_t bytes) noexcept;
 // Calls `call(bytes in use, limit, context)` whenever the process is close to the kernel's limit of its memory after all
 // free memory went back: in a thread that allocates, one call at a time, before its memory is taken. Null: no longer.

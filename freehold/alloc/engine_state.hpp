@@ -161,6 +161,9 @@ class MakesOtherCalls {
 };
 
 void start_purger_if_worth_while() noexcept;
+// Also in a program with one thread. False: the system refuses a thread.
+[[nodiscard]] bool start_purger() noexcept;
+void end_purger_if_alone() noexcept;
 void end_purger_at_exit() noexcept;
 // True once main has ended by pthread_exit. The process cannot be alone with one thread then: the kernel counts main until
 // the end.
@@ -338,9 +341,10 @@ inline void deallocate_slot(SizeClass c, void* slot) noexcept {
   cache.slow.load(std::memory_order_relaxed)->free(cache, c, slot);
 }
 // A block for a sampled slot of class c, or for a mark of some weight; null: another thread forks, or there is no memory.
-// `cache`: the caller's own, or null.
+// `cache`: the caller's own, or null. `home`: the slot, or one near; null: not known.
 [[nodiscard, gnu::noinline]] void* allocate_sampled(NativeCache* cache, SizeClass c, std::size_t bytes,
-                                                    std::size_t alignment, std::uint32_t weight = 1) noexcept;
+                                                    std::size_t alignment, std::uint32_t weight = 1,
+                                                    const void* home = nullptr) noexcept;
 // The free of a sampled block: a mark goes where its slot would. Inside the gate.
 void push_mark(NativeCache& cache, SizeClass c, std::uint32_t weight = 1) noexcept;
 // A guarded block instead of a slot, which stands for `slots` allocations, if one is due; else the slot.
@@ -358,6 +362,18 @@ void push_mark(NativeCache& cache, SizeClass c, std::uint32_t weight = 1) noexce
 void free_large(NativeCache* cache, void* block) noexcept;
 // Does the profile's part of finish_start().
 void finish_start_of_profile() noexcept;
+// Does what is asked from outside (profile/live_profile.hpp). Outside the gate, where memory is allocated. False: the purger
+// has yet to do it. It loads the unwinder, since a caller of malloc may hold a lock that a thread in the loader waits for.
+extern constinit profile::ProfileRequest g_profile_request;
+[[nodiscard]] bool answer_profile_request() noexcept;
+[[nodiscard]] inline bool is_profile_requested() noexcept {  // of the purger
+  return g_profile_request.command.load(std::memory_order_acquire) == profile::ProfileCommand::kStart &&
+         !profile::was_started();
+}
+void begin_requested_profile() noexcept;
+// Set while the purger loads it. A fork waits a little then: its child could load no library.
+extern constinit std::atomic<bool> g_loads_unwinder;
+[[nodiscard]] inline bool loads_no_unwinder() noexcept { return !g_loads_unwinder.load(std::memory_order_acquire); }
 
 // A new block of the program's. Relaxed: a mode, it publishes nothing.
 [[nodiscard]] inline void* filled(void* block, std::size_t bytes) noexcept {
@@ -414,11 +430,14 @@ class Uncounted {
 
 // ---- scopes (engine_scope.cpp) ----------------------------------------------------------------------------------------
 
-// A block for the calling thread's scope. Pre: Uncounted.
-[[nodiscard]] void* allocate_in_heap(ScopedHeap& heap, std::size_t bytes, std::size_t alignment) noexcept;
 [[nodiscard]] bool is_in_heap(const void* block) noexcept;
 // False: no heap has the block.
 [[nodiscard]] bool free_in_heap(void* block) noexcept;
+// A block in a slab of a heap, for which the thread's array has no room.
+[[gnu::noinline]] void free_of_heap(void* block) noexcept;
+[[nodiscard]] bool is_of_heap(const void* block) noexcept;  // such a block
+// The calling thread's own cache ends: the freed blocks that it keeps go to their heaps, and its detours have no thread.
+void end_scopes_of(NativeCache& cache) noexcept;
 [[nodiscard]] std::size_t usable_size_in_heap(const void* block) noexcept;  // 0: no heap has it
 // Pre: is_in_heap().
 [[nodiscard]] void* reallocate_in_heap(void* block, std::size_t bytes) noexcept;

@@ -17,6 +17,13 @@ inline void prefetch_for_write(const void* address) noexcept {
 inline void prefetch_for_write(const void* address) noexcept { __builtin_prefetch(address, 1); }  // arm64: prfm pstl1keep
 #endif
 
+// True if other CPUs see the stores of one in their order, whatever orders the program gives them.
+#if defined(__x86_64__)
+inline constexpr bool kStoresAreInOrder = true;
+#else
+inline constexpr bool kStoresAreInOrder = false;
+#endif
+
 // True if `value` is below a bound that grows, read relaxed: in one instruction, which compilers make two of an atomic
 // load.
 inline bool is_below(std::size_t value, const std::atomic<std::size_t>& bound) noexcept {

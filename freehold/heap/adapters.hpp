@@ -82,11 +82,15 @@ class FallbackHeap {
     return &Heap::heap_of(block) == second_ ? *second_ : *first_;
   }
 
-  /// Ends every block of both heaps.
-  void release_all() noexcept {
-    first_->release_all();
-    second_->release_all();
+  /// An STL allocator on the two heaps, for containers and as what std::execution's get_allocator asks an environment for.
+  /// @tparam T  the type of the objects; any other can be had from it by conversion
+  template <class T = std::byte>
+  [[nodiscard]] HeapAllocator<T, FallbackHeap> get_allocator() noexcept {
+    return *this;
   }
+
+  /// Ends every block of both heaps. @return how many blocks they refuse to end.
+  std::size_t release_all() noexcept { return first_->release_all() + second_->release_all(); }
 
  private:
   Heap* first_;

@@ -9,6 +9,7 @@
 // Externally locked: the depot by the heap's central lock, the rest by the shard's. `slabs` knows how a free slot is read.
 #pragma once
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -25,11 +26,15 @@ struct BatchBin : Bins<A, Geometry>::Bin {
   template <class T>
   using var = typename A::template var<T>;
 
-  // The slots of a batch: 8 KiB, at least 4 and at most 64 of them.
-  [[nodiscard]] static constexpr std::uint32_t batch_slots(unsigned c) noexcept {
-    return static_cast<std::uint32_t>(
-        std::clamp(Geometry::kBatchBytes / Classes::slot_bytes(c), Geometry::kMinBatch, Geometry::kMaxBatch));
-  }
+  // The slots of a batch: 8 KiB, 4 to 64 of them. In a table: a division takes as long as all the rest of a free.
+  [[nodiscard]] static constexpr std::uint32_t batch_slots(unsigned c) noexcept { return kBatchSlots[c]; }
+  static constexpr std::array<std::uint8_t, Classes::kCount> kBatchSlots = [] {
+    std::array<std::uint8_t, Classes::kCount> slots{};
+    for (unsigned c = 0; c < Classes::kCount; ++c)
+      slots[c] = static_cast<std::uint8_t>(
+          std::clamp(Geometry::kBatchBytes / Classes::slot_bytes(c), Geometry::kMinBatch, Geometry::kMaxBatch));
+    return slots;
+  }();
   // A batch's first slot has a second link, to the next batch.
   [[nodiscard]] static Free* next_batch(const auto& slabs, Free* batch) noexcept { return slabs.next(batch + 1); }
   static void set_next_batch(const auto& slabs, Free* batch, Free* following) noexcept {

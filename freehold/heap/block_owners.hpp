@@ -17,7 +17,7 @@ namespace freehold::heap {
 
 struct OwnedBlock;
 
-// The heap of blocks whose own one has ended: kEngineChecks.
+// The heap of blocks whose own one has ended: engine_checks().
 [[gnu::visibility("hidden")]] extern alloc::ScopedHeap g_orphan_heap;
 
 // The blocks of one heap. Externally serialised, as the heap is; two heaps need not be.

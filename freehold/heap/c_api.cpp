@@ -40,15 +40,11 @@ struct freehold_heap {
     heap::HeapOptions t;
     if (options.name != nullptr) t.name = options.name;
     if (options.limit_bytes != 0 && options.limit_bytes != FREEHOLD_NO_LIMIT) t.limit_bytes = options.limit_bytes;
-    if (options.on_limit != nullptr) t.on_limit = ask;
-    t.on_limit_context = this;
+    if (options.on_limit != nullptr)
+      t.on_limit = [this](std::size_t bytes) { return options.on_limit(options.on_limit_context, bytes) != 0; };
     if (options.waits != 0) t.when_limited = heap::WhenLimited::kWait;
     if (options.binds_node != 0) t.node = options.node;
     return t;
-  }
-  static bool ask(void* self, std::size_t bytes) noexcept {
-    const freehold_heap_options_t& o = static_cast<freehold_heap_t*>(self)->options;
-    return o.on_limit(o.on_limit_context, bytes) != 0;
   }
 
   const freehold_heap_options_t options;
@@ -136,12 +132,10 @@ size_t freehold_heap_usable_size(freehold_heap_t* h, const void* block) noexcept
 }
 
 size_t freehold_heap_release_all(freehold_heap_t* h) noexcept {
-  if (h->is_shared) return h->shared.release_all();
-  h->owner_locked.release_all();
-  return 0;
+  return on(h, [](auto& any) { return any.release_all(); });
 }
 void freehold_heap_end_all(freehold_heap_t* h) noexcept {
-  h->is_shared ? static_cast<void>(h->shared.release_all(heap::HeldBlocks::kEnd)) : h->owner_locked.release_all();
+  (void)(h->is_shared ? h->shared.release_all(heap::HeldBlocks::kEnd) : h->owner_locked.release_all());
 }
 int freehold_heap_enter(freehold_heap_t* h) noexcept {
   const alloc::ScopeEngine* const engine = freehold_scope_engine != nullptr ? freehold_scope_engine() : nullptr;

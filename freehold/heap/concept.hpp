@@ -20,8 +20,12 @@ concept BlockSource = requires(H& heap, void* block, std::size_t bytes) {
 template <class H>
 concept PrivateHeapLike = BlockSource<H> && requires(H& heap, void* block) {
   { H::heap_of(block) } noexcept -> std::same_as<H&>;
-  { heap.release_all() } noexcept;
+  { heap.release_all() } noexcept -> std::same_as<std::size_t>;
 };
+
+// heap_allocator.hpp.
+template <class T, BlockSource Heap>
+class HeapAllocator;
 
 // realloc for a heap that knows a block's usable size, and whether it may stay where it is.
 template <class Heap>

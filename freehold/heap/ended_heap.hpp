@@ -15,6 +15,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "freehold/alloc/scope/scope.hpp"
 #include "freehold/base/member_offset.hpp"
@@ -56,6 +57,7 @@ class EndedHeap {
     registration_.begin(*this);
   }
   void adopt(SlabType& header, std::uint32_t blocks) noexcept {
+    header.heap.store(nullptr, std::memory_order_relaxed);  // relaxed: a heap that gets its address is made later
     if (is_home(header)) ++blocks;
     if (header.left.fetch_add(blocks, Orders::kLeavePart) + blocks == 0) give_back(header);
   }
@@ -100,7 +102,13 @@ class EndedHeap {
       [](const alloc::ScopedHeap&, const void* block, std::size_t bytes) noexcept {
         const std::size_t old = usable_size(block);
         return bytes <= old && bytes >= old / 2;
-      }};
+      },
+      [](alloc::ScopedHeap&, std::size_t, void**, std::size_t) noexcept { return std::size_t{0}; },
+      [](alloc::ScopedHeap& heap, void** blocks, std::size_t n) noexcept {
+        static_cast<EndedHeap*>(heap.heap)->deallocate(std::exchange(blocks[0], blocks[n - 1]));
+        return n - 1;
+      },
+      nullptr};
 
   // relaxed: figures.
   static void add(atomic<std::uint64_t>& to, std::uint64_t what) noexcept { to.fetch_add(what, std::memory_order_relaxed); }

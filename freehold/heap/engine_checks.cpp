@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "freehold/alloc/engine.hpp"
 #include "freehold/alloc/observe/checked.hpp"
+#include "freehold/check/settings.hpp"
 #include "freehold/heap/slab_source.hpp"
 
 namespace freehold::heap {
@@ -10,18 +11,7 @@ namespace {
 // For heaps that have ended.
 constinit OwnedBlocks g_orphans{&g_orphan_heap};
 
-}  // namespace
-
-constinit const alloc::HeapCalls kOrphanCalls{
-    [](alloc::ScopedHeap&, std::size_t, std::size_t) noexcept -> void* { return nullptr; },
-    [](alloc::ScopedHeap&, void* block) noexcept {
-      if (g_orphans.remove(block) != 0) (void)alloc::deallocate_looked_at(block, {check::Family::kHeap});
-    },
-    [](const alloc::ScopedHeap&, const void* block) noexcept { return alloc::usable_size(block); },
-    [](const alloc::ScopedHeap&, const void*, std::size_t) noexcept { return false; }};
-constinit alloc::ScopedHeap g_orphan_heap{&kOrphanCalls, nullptr, nullptr};
-
-constinit const BlockChecks kEngineChecks{
+constinit const BlockChecks kChecks{
     &alloc::allocate_checked_block,
     &alloc::deallocate_looked_at,
     &alloc::usable_size,
@@ -36,5 +26,21 @@ constinit const BlockChecks kEngineChecks{
           [](const void* of, const void* block) noexcept { return static_cast<const OwnedBlocks*>(of)->has(block); },
           &blocks);
     }};
+
+}  // namespace
+
+constinit const alloc::HeapCalls kOrphanCalls{
+    [](alloc::ScopedHeap&, std::size_t, std::size_t) noexcept -> void* { return nullptr; },
+    [](alloc::ScopedHeap&, void* block) noexcept {
+      if (g_orphans.remove(block) != 0) (void)alloc::deallocate_looked_at(block, {check::Family::kHeap});
+    },
+    [](const alloc::ScopedHeap&, const void* block) noexcept { return alloc::usable_size(block); },
+    [](const alloc::ScopedHeap&, const void*, std::size_t) noexcept { return false; },
+    nullptr,  // no thread keeps what checked mode looks at
+    nullptr,
+    nullptr};
+constinit alloc::ScopedHeap g_orphan_heap{&kOrphanCalls, nullptr, nullptr};
+
+const BlockChecks* engine_checks() noexcept { return check::settings().on ? &kChecks : nullptr; }
 
 }  // namespace freehold::heap

@@ -45,10 +45,10 @@ class HeapMemory {
 
   // Returns whether so much more may be in use.
   [[nodiscard]] bool allows(std::size_t bytes) const noexcept {
-    return bytes <= limit_bytes_ && used_bytes_.load() <= limit_bytes_ - bytes;
+    return bytes <= limit_bytes_ && used_bytes() <= limit_bytes_ - bytes;
   }
   // The room that the limit leaves.
-  [[nodiscard]] std::size_t allowed_bytes() const noexcept { return limit_bytes_ - used_bytes_.load(); }
+  [[nodiscard]] std::size_t allowed_bytes() const noexcept { return limit_bytes_ - used_bytes(); }
   // Notes why there is no memory. Returns null.
   std::nullptr_t refuse(Refusal why) noexcept {
     refusal_.store(why);
@@ -61,14 +61,16 @@ class HeapMemory {
   [[nodiscard]] Refusal refusal() const noexcept { return refusal_.load(); }
 
   void add_used(std::size_t bytes) noexcept {
-    used_bytes_.store(used_bytes_.load() + bytes);
-    peak_bytes_.store(std::max(peak_bytes_.load(), used_bytes_.load()));
+    used_bytes_.store(used_bytes() + bytes, std::memory_order_relaxed);
+    peak_bytes_.store(std::max(peak_bytes_.load(), used_bytes()));
   }
-  void subtract_used(std::size_t bytes) noexcept { used_bytes_.store(used_bytes_.load() - bytes); }
-  [[nodiscard]] std::size_t used_bytes() const noexcept { return used_bytes_.load(); }
+  void subtract_used(std::size_t bytes) noexcept { used_bytes_.store(used_bytes() - bytes, std::memory_order_relaxed); }
+  // Returns whether less than an eighth is left, so that no thread should keep free slots. Any thread.
+  [[nodiscard]] bool is_near_limit() const noexcept { return allowed_bytes() < limit_bytes_ / 8; }
+  [[nodiscard]] std::size_t used_bytes() const noexcept { return used_bytes_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::size_t held_bytes() const noexcept { return held_bytes_.load(); }
   void add_to(HeapStats& stats) const noexcept {
-    stats.used_bytes += used_bytes_.load();
+    stats.used_bytes += used_bytes();
     stats.held_bytes += held_bytes_.load();
     if (limit_bytes_ != SIZE_MAX) stats.limit_bytes = limit_bytes_;
     stats.peak_bytes = peak_bytes_.load();
@@ -89,7 +91,7 @@ class HeapMemory {
   [[nodiscard]] SlabType* new_header(void* at, void* memory, std::size_t bytes, std::size_t alignment,
                                      SlabKind kind) noexcept {
     auto* const header = ::new (at) SlabType;
-    header->heap.store(heap_);
+    header->heap.store(heap_, std::memory_order_relaxed);
     header->memory.store(memory);
     header->alignment.store(alignment);
     header->kind.store(kind);
@@ -97,8 +99,9 @@ class HeapMemory {
     return header;
   }
   // Tells free whose the blocks behind the header are, if scopes use the heap. False: there is no memory for that.
-  [[nodiscard]] bool put(SlabType* header) noexcept {
-    return scoped_ == nullptr || scoped_->engine->put(header->start() + SlabType::kHeaderBytes, *scoped_);
+  [[nodiscard]] bool put(SlabType* header) noexcept { return scoped_ == nullptr || put(header, *scoped_); }
+  [[nodiscard]] static bool put(SlabType* header, alloc::ScopedHeap& heap) noexcept {
+    return heap.engine->put(header->start() + SlabType::kHeaderBytes, header->kind.load() == SlabKind::kPages, heap);
   }
   // From now on scopes use the heap. The caller puts what it holds already.
   void begin_scopes(alloc::ScopedHeap& scoped) noexcept { scoped_ = &scoped; }
@@ -116,7 +119,7 @@ class HeapMemory {
   // Returns whether the header is one of this heap. A checked build looks before it believes; otherwise a pointer to no
   // block may end the process in another way.
   [[nodiscard]] bool is_mine(const SlabType* header) const noexcept {
-    return (!base::kChecked || looks_like_ours(header)) && header->heap.load() == heap_;
+    return (!base::kChecked || looks_like_ours(header)) && header->heap.load(std::memory_order_relaxed) == heap_;
   }
   [[nodiscard]] const base::HeapPoison& poison() const noexcept { return poison_; }
 
@@ -152,7 +155,7 @@ class HeapMemory {
   [[no_unique_address]] Source source_;
   [[no_unique_address]] base::HeapPoison poison_;
   // Under the heap's lock.
-  alignas(base::kCacheLine) var<std::size_t> used_bytes_{0};
+  alignas(base::kCacheLine) typename A::template atomic<std::size_t> used_bytes_{0};  // relaxed: a hint without the lock
   var<std::size_t> held_bytes_{0};
   var<std::size_t> peak_bytes_{0};  // of used ones
   var<Refusal> refusal_{Refusal::kNone};

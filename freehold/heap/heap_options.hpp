@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <optional>
 
+#include "freehold/base/callback.hpp"
+
 namespace freehold::heap {
 
 /// Chooses what an allocation does that would exceed the limit and for which on_limit found nothing. When memory itself is
@@ -29,10 +31,9 @@ struct HeapOptions {
   /// The most bytes that pages of slabs and large blocks may have in use, with 4 KiB the smallest unit; freed memory counts
   /// until its page is wholly free. nullopt: no limit.
   std::optional<std::size_t> limit_bytes{};
-  /// Called when `bytes` would exceed the limit; true: try again. May free blocks of the heap.
-  bool (*on_limit)(void* context, std::size_t bytes) noexcept = nullptr;
-  /// The first argument of on_limit.
-  void* on_limit_context = nullptr;
+  /// Called with the bytes that would exceed the limit; true: try again. May free blocks of the heap, and must not throw. As
+  /// large as a pointer at most: a lambda that captures one reference, or std::ref() of a larger function.
+  base::Callback<bool(std::size_t bytes)> on_limit{};
   /// Chooses what happens at the limit if on_limit finds nothing.
   WhenLimited when_limited = WhenLimited::kFail;
   /// The memory node (NUMA) on which the heap's pages are to lie; -1: where the threads run that use them first. A no-op
@@ -68,3 +69,7 @@ struct HeapStats {
 };
 
 }  // namespace freehold::heap
+
+namespace freehold {
+using heap::HeapOptions;
+}  // namespace freehold

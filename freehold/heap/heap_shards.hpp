@@ -58,6 +58,8 @@ class HeapShards {
   using Lock = ShardLock<A, Geometry, Orders>;
   using Free = FreeSlot<A>;
   using CentralBin = typename Bins<A, Geometry>::Bin;
+  template <class Heap>
+  friend struct ScopedHeaps;
 
  public:
   using Classes = typename Geometry::Classes;

@@ -149,3 +149,7 @@ template <class T, BlockSource Heap>
 }
 
 }  // namespace freehold::heap
+
+namespace freehold {
+using heap::InHeap;
+}  // namespace freehold

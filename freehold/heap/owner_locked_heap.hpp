@@ -123,12 +123,20 @@ class BasicOwnerLockedHeap {
     return *static_cast<BasicOwnerLockedHeap*>(SlabsType::heap_of(block));
   }
 
+  /// An STL allocator on this heap, for containers and as what std::execution's get_allocator asks an environment for.
+  /// @tparam T  the type of the objects; any other can be had from it by conversion
+  template <class T = std::byte>
+  [[nodiscard]] HeapAllocator<T, BasicOwnerLockedHeap> get_allocator() noexcept {
+    return *this;
+  }
+
   /// Ends every block; destructors of objects do not run. All memory goes back to the engine, except one slab. Cost: O(slabs
-  /// and large blocks).
-  void release_all() noexcept {
+  /// and large blocks). @return 0, as PrivateHeap where no block is held.
+  std::size_t release_all() noexcept {
     slabs_.release_all();
     if (core_ != nullptr) core_->begin();
     reclaim_from_bytes_ = kReclaimBytes;
+    return 0;
   }
 
   /// Gives wholly free slabs back to the engine. @return bytes. Cost: O(free slots).
@@ -152,15 +160,8 @@ class BasicOwnerLockedHeap {
   /// The name that the options gave. Threads: any.
   [[nodiscard]] const char* name() const noexcept { return options_.name; }
 
-  /// Ends the process in a checked build if an invariant does not hold. For tests. Cost: O(free slots).
-  void check_invariants() noexcept {
-    slabs_.check_invariants();
-    for (unsigned c = 0; core_ != nullptr && c < Classes::kCount; ++c)
-      FREEHOLD_ASSERT(static_cast<std::size_t>(core_->bins[c].live.load()) + core_->free_slots(c, slabs_) ==
-                      slabs_.slots_of(c));
-  }
-
  private:
+  friend struct Inside;  // tests/support/inside.hpp
   using SlabsType = Slabs<A, Geometry, Source>;
   using SlabType = typename SlabsType::SlabType;
   using BinsType = Bins<A, Geometry>;
@@ -178,6 +179,14 @@ class BasicOwnerLockedHeap {
   static constexpr std::size_t kAnewBytes = std::size_t{64} << 10, kAnewShare = 16;
   // Free slots are looked through for whole pages when the heap would grow beyond this, and has grown by a half since.
   static constexpr std::size_t kReclaimBytes = std::size_t{1} << 20;
+
+  // Ends the process in a checked build if an invariant does not hold.
+  void check_invariants() noexcept {
+    slabs_.check_invariants();
+    for (unsigned c = 0; core_ != nullptr && c < Classes::kCount; ++c)
+      FREEHOLD_ASSERT(static_cast<std::size_t>(core_->bins[c].live.load()) + core_->free_slots(c, slabs_) ==
+                      slabs_.slots_of(c));
+  }
 
   [[nodiscard]] static constexpr bool is_small(std::size_t bytes, std::size_t alignment) noexcept {
     return bytes <= Classes::kMaxBytes - SlabsType::kRedZone && alignment <= Classes::kMaxAlignment;
@@ -241,8 +250,7 @@ class BasicOwnerLockedHeap {
     return slabs_.used_bytes() < before;
   }
   [[nodiscard]] bool asks_for_room(std::size_t bytes) noexcept {
-    return slabs_.refusal() == Refusal::kLimit && options_.on_limit != nullptr &&
-           options_.on_limit(options_.on_limit_context, bytes);
+    return slabs_.refusal() == Refusal::kLimit && options_.on_limit && options_.on_limit(bytes);
   }
 
   void push(unsigned c, void* block) noexcept {

@@ -70,9 +70,9 @@ class BasicPrivateHeap {
   BasicPrivateHeap(const BasicPrivateHeap&) = delete;
   BasicPrivateHeap& operator=(const BasicPrivateHeap&) = delete;
   /// Ends every block; destructors of objects do not run. But where a HeapScope has used the heap, blocks that are in use
-  /// stay, with the memory around them, until they are freed. Pre: no such scope is open.
+  /// stay, with the memory around them, until they are freed; a scope that is open is of no heap from then on.
   ~BasicPrivateHeap() {
-    is_scoped() ? scopes_.load(std::memory_order_relaxed)->end(*this) : registration_.end([] {});
+    scoped() != nullptr ? scopes_.load(std::memory_order_relaxed)->end(*this) : registration_.end([] {});
   }
 
   /// A block of at least `bytes` bytes; its contents are arbitrary.
@@ -145,16 +145,24 @@ class BasicPrivateHeap {
     return *static_cast<BasicPrivateHeap*>(SlabsType::heap_of(block));
   }
 
+  /// An STL allocator on this heap, for containers and as what std::execution's get_allocator asks an environment for.
+  /// @tparam T  the type of the objects; any other can be had from it by conversion
+  template <class T = std::byte>
+  [[nodiscard]] HeapAllocator<T, BasicPrivateHeap> get_allocator() noexcept {
+    return *this;
+  }
+
   /// Ends every block; destructors of objects do not run. Memory goes back to the engine, except the slabs with the heap's
   /// own data.
   /// @param held  what happens if a HeapScope has used the heap and some blocks are in use, which plain code may hold
   /// @return 0, or the blocks for which it refused to do anything; checked mode writes who allocated them. Threads: any,
-  /// while no other one uses blocks of this heap. Cost: O(slabs and large blocks).
+  /// while no other one uses blocks of this heap or is in a scope of it. Cost: O(slabs and large blocks).
   std::size_t release_all(HeldBlocks held = HeldBlocks::kRefuse) noexcept {
     bool awaited = false;
+    (void)collect();
     {
       const All all(shards_);
-      const std::uint64_t blocks = held == HeldBlocks::kRefuse && is_scoped() ? stats_locked().live_objects : 0;
+      const std::uint64_t blocks = held == HeldBlocks::kRefuse && scoped() != nullptr ? stats_locked().live_objects : 0;
       if (blocks != 0) {
         if (slabs().is_checked()) slabs().report_checked();
         return blocks;
@@ -167,7 +175,9 @@ class BasicPrivateHeap {
 
   /// Gives wholly free slabs back to the engine.
   /// @return bytes. Threads: any. Cost: O(free slots), with the heap locked.
-  std::size_t trim() noexcept {
+  /// @param collects  as in stats()
+  std::size_t trim(bool collects = true) noexcept {
+    if (collects) (void)collect();
     const All all(shards_);
     return shards_.is_started() ? shards_.reclaim() : 0;
   }
@@ -181,36 +191,51 @@ class BasicPrivateHeap {
     return shards_.start() && slabs().reserve(bytes);
   }
 
-  /// A snapshot of the whole heap at one instant. Threads: any. Cost: O(shards), with the heap locked.
-  [[nodiscard]] HeapStats stats() noexcept {
-    const All all(shards_);
-    return stats_locked();
+  /// A snapshot of the whole heap at one instant. Threads: any. Cost: O(shards), with the heap locked, and O(threads) after
+  /// a scope.
+  /// @param collects  false: without what threads keep, for the registry, which has collected that
+  [[nodiscard]] HeapStats stats(bool collects = true) noexcept {
+    if (collects) (void)collect();
+    HeapStats stats = (static_cast<void>(All(shards_)), stats_locked());  // locked until the semicolon
+    if (alloc::ScopedHeap* const live = scoped(); live != nullptr)
+      live->engine->subtract_kept(*live, stats.live_objects, stats.live_bytes);
+    return stats;
   }
   /// Operations that found a shard in use by another thread. Threads: any. Cost: one load.
   [[nodiscard]] std::uint64_t conflicts() const noexcept { return shards_.conflicts(); }
   /// The name that the options gave. Threads: any.
   [[nodiscard]] const char* name() const noexcept { return options_.name; }
 
-  /// Writes the places of the figures of every heap of this type, for readers outside the process. The registry calls it.
-  /// @param layout  where to
+  /// The form in which scopes know the heap; null: none has used it. HeapScope asks.
+  [[nodiscard]] alloc::ScopedHeap* scoped() const noexcept {
+    Scopes* const scopes = scopes_.load(Orders::kFind);
+    return scopes == nullptr ? nullptr : &scopes->live;
+  }
+
+ private:
+  friend Registration;
+  friend struct Inside;  // tests/support/inside.hpp
+
+  // ---- for the registry, and for tests
+
+  // Writes the places of the figures of every heap of this type, for readers outside the process.
   void add_to(LiveHeapLayout& layout) const noexcept { shards_.add_to(layout, this); }
 
-  /// Locks the whole heap, so that a child of fork finds it consistent. The heap's registry calls it.
+  // Locks the whole heap, so that a child of fork finds it consistent.
   void before_fork() noexcept { locked_for_fork_.store(shards_.lock_all()); }
-  /// Unlocks what before_fork() locked, in the parent and in the child.
+  // Unlocks what before_fork() locked, in the parent and in the child.
   void after_fork() noexcept {
     const std::uint64_t locked = locked_for_fork_.load();
     shards_.clear_words(locked);
     shards_.unlock_all(locked);
   }
 
-  /// Ends the process in a checked build if an invariant does not hold. For tests. Cost: O(free slots).
+  // Ends the process in a checked build if an invariant does not hold.
   void check_invariants() noexcept {
     const All all(shards_);
     shards_.check_invariants();
   }
 
- private:
   // A free slot has room for two links: to the next one, and a batch's first one to the next batch.
   static constexpr std::size_t kLeastBytes = 2 * sizeof(void*);
 
@@ -311,7 +336,7 @@ class BasicPrivateHeap {
   // Tries `find` with everything locked, until it succeeds or no thread can make room. Pre: no lock is held.
   template <class Find>
   [[gnu::noinline]] void* allocate_scarce(const Find& find, std::size_t bytes) noexcept {
-    bool waits = false;
+    bool waits = false, collected = false;
     void* block = nullptr;
     for (;;) {
       const std::uint32_t given = shards_.given();
@@ -322,7 +347,8 @@ class BasicPrivateHeap {
         limited = slabs().refusal() == Refusal::kLimit;
       }
       if (block != nullptr || !limited) break;
-      if (options_.on_limit != nullptr && options_.on_limit(options_.on_limit_context, bytes)) continue;
+      if (!collected && (collected = collect())) continue;
+      if (options_.on_limit && options_.on_limit(bytes)) continue;
       if (options_.when_limited != WhenLimited::kWait) break;
       waits ? shards_.wait_for_room(given) : shards_.add_waiter();  // after which it looks once more
       waits = true;
@@ -333,8 +359,8 @@ class BasicPrivateHeap {
 
   // ---- scopes
 
-  // Relaxed: of a block's user, or at the heap's end.
-  [[nodiscard]] bool is_scoped() const noexcept { return scopes_.load(std::memory_order_relaxed) != nullptr; }
+  // Gives back what threads keep. False: no scope has used the heap. Pre: none of its locks is held.
+  bool collect() noexcept { return scoped() != nullptr && (scoped()->engine->collect(scoped()), true); }
   [[nodiscard]] HeapStats stats_locked() noexcept {
     HeapStats stats;
     stats.name = options_.name;
@@ -354,6 +380,8 @@ class BasicPrivateHeap {
 /// The private heap for any thread, on slabs of Freehold's engine.
 using PrivateHeap = BasicPrivateHeap<sync::NativeAtomics, HeapGeometry, NodeSlabs<EngineSlabs>, Registered>;
 static_assert(sizeof(PrivateHeap) <= 512);
+// The first scope of this engine; null: no memory, or another engine's scopes use the heap.
+[[nodiscard]] alloc::ScopedHeap* begin_scopes(PrivateHeap& heap, const alloc::ScopeEngine& engine) noexcept;
 static_assert(PrivateHeapLike<PrivateHeap> && PrivateHeapLike<OwnerLockedHeap>);
 
 }  // namespace freehold::heap

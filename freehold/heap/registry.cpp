@@ -53,12 +53,18 @@ struct Registry {
     (place.previous_ != nullptr ? place.previous_->next_ : heaps) = place.next_;
     if (place.next_ != nullptr) place.next_->previous_ = place.previous_;
   }
-  void report(void (*to)(void*, const HeapStats&), void* context) {
+  // Before the lock: the last block of a heap that has ended takes it.
+  void collect() const noexcept {
+    if (const alloc::ScopeEngine* const engine = scopes.load(std::memory_order_relaxed); engine != nullptr)
+      engine->collect(nullptr);
+  }
+  void report(base::Callback<void(const HeapStats&)> to) {
+    collect();
     const sync::Guard guard(lock);
-    for (RegisteredHeap* place = heaps; place != nullptr; place = place->next_)
-      to(context, place->calls_->stats(place->heap_));
+    for (RegisteredHeap* place = heaps; place != nullptr; place = place->next_) to(place->calls_->stats(place->heap_));
   }
   std::size_t trim_all() noexcept {
+    collect();
     const sync::Guard guard(lock);
     std::size_t bytes = 0;
     for (RegisteredHeap* place = heaps; place != nullptr; place = place->next_) bytes += place->calls_->trim(place->heap_);
@@ -143,8 +149,6 @@ void RegisteredHeap::end(void (*at_end)(void*) noexcept, void* context) noexcept
   at_end(context);
 }
 
-void for_each_heap(void (*report)(void* context, const HeapStats& stats), void* context) {
-  g_registry.report(report, context);
-}
+void report_heaps(base::Callback<void(const HeapStats&)> report) { g_registry.report(report); }
 
 }  // namespace freehold::heap

@@ -113,17 +113,25 @@ class Registered {
   static constexpr RegisteredHeap::Calls kCalls{
       [](void* heap) noexcept { static_cast<Heap*>(heap)->before_fork(); },
       [](void* heap) noexcept { static_cast<Heap*>(heap)->after_fork(); },
-      [](void* heap) noexcept { return static_cast<Heap*>(heap)->stats(); },
+      [](void* heap) noexcept { return static_cast<Heap*>(heap)->stats(false); },
       [](const void* heap, LiveHeapLayout& layout) noexcept { static_cast<const Heap*>(heap)->add_to(layout); },
-      [](void* heap) noexcept { return static_cast<Heap*>(heap)->trim(); },
+      [](void* heap) noexcept { return static_cast<Heap*>(heap)->trim(false); },
   };
   RegisteredHeap place_;
 };
 
-/// Calls report(context, stats) for every PrivateHeap of the calling shared object, the youngest first.
-/// @param report   must neither make nor end a heap
-/// @param context  its first argument
+void report_heaps(base::Callback<void(const HeapStats& stats)> report);
+
+/// Calls report(stats) for every PrivateHeap of the calling shared object, the youngest first.
+/// @param report  takes a HeapStats; must neither make nor end a heap, nor throw
 /// Cost: O(heaps), while none can begin or end.
-void for_each_heap(void (*report)(void* context, const HeapStats& stats), void* context);
+template <class Report>
+void for_each_heap(Report&& report) {
+  report_heaps([&report](const HeapStats& stats) { report(stats); });
+}
 
 }  // namespace freehold::heap
+
+namespace freehold {
+using heap::for_each_heap;
+}  // namespace freehold

@@ -96,7 +96,7 @@ struct Slab {
   template <class T>
   using var = typename A::template var<T>;
 
-  var<void*> heap;
+  typename A::template atomic<void*> heap;  // null: it has ended
   var<SlabKind> kind;
   var<std::uint8_t> page_class[kPages];
   var<void*> memory;  // the memory that came from the source, and its alignment

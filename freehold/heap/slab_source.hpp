@@ -18,7 +18,6 @@
 #include "freehold/alloc/scope/scope.hpp"
 #include "freehold/base/poison.hpp"
 #include "freehold/check/claim.hpp"
-#include "freehold/check/settings.hpp"
 #include "freehold/heap/block_owners.hpp"
 #include "freehold/heap/heap_options.hpp"
 #include "freehold/os/nodes.hpp"
@@ -49,8 +48,8 @@ struct BlockChecks {
   // The stacks that allocated them.
   void (*report)(const OwnedBlocks& blocks) noexcept;
 };
-// Those of the engine of this shared object, and its book.
-[[gnu::visibility("hidden")]] extern const BlockChecks kEngineChecks;
+// Those of the engine of this shared object, and its book. Null: it does not run in checked mode.
+[[nodiscard, gnu::visibility("hidden")]] const BlockChecks* engine_checks() noexcept;
 
 // Its parameter says how the including file is compiled: see base/poison.hpp.
 template <bool kAsan>
@@ -58,7 +57,7 @@ class EngineSlabsOf {
  public:
   [[gnu::visibility("hidden")]] EngineSlabsOf() noexcept
       : take_(&take_here), give_back_(&give_back_here), is_from_(&is_from_here), bytes_of_(&bytes_of_here) {
-    if (!kAsan && check::settings().on) checks_ = &kEngineChecks;
+    if constexpr (!kAsan) checks_ = engine_checks();
   }
 
   [[nodiscard]] void* take(std::size_t bytes, std::size_t alignment) const noexcept { return take_(bytes, alignment); }

@@ -144,7 +144,7 @@ class Slabs {
   [[nodiscard]] static void* heap_of(const void* block) noexcept {
     if (OwnedBlocks::any()) [[unlikely]]
       if (void* const heap = OwnedBlocks::heap_of(block); heap != nullptr) return heap;
-    return SlabType::of(block)->heap.load();
+    return SlabType::of(block)->heap.load(std::memory_order_relaxed);
   }
   static constexpr unsigned kNoClass = ~0U;
   // The class of a slot of `slab`. kNoClass: there is no slot, and the handler of fatal() returned.
@@ -234,20 +234,14 @@ class Slabs {
 
   // ---- scopes: see HeapMemory
 
-  // From now on scopes use the heap. False: no memory, and they do not.
+  // All that the heap has or gets is `scoped`'s from now on. False: no memory for that, which it needs once, and it is not.
   [[nodiscard]] bool begin_scopes(alloc::ScopedHeap& scoped) noexcept {
-    if (put_all(scoped)) {
-      memory_.begin_scopes(scoped);
-      return true;
-    }
-    for_each_header([&](SlabType* header) { scoped.engine->remove(header->start() + SlabType::kHeaderBytes); });
-    return false;
-  }
-  // Makes all that the heap has `scoped`'s. False: no memory for that, which it needs once.
-  bool put_all(alloc::ScopedHeap& scoped) noexcept {
     bool all = true;
-    for_each_header(
-        [&](SlabType* header) { all = all && scoped.engine->put(header->start() + SlabType::kHeaderBytes, scoped); });
+    for_each_header([&](SlabType* header) { all = all && memory_.put(header, scoped); });
+    if (all)
+      memory_.begin_scopes(scoped);
+    else
+      for_each_header([&](SlabType* header) { scoped.engine->remove(header->start() + SlabType::kHeaderBytes); });
     return all;
   }
   // Hands all slabs and large blocks with blocks in use to `ended`; the others go back, but that of `ended`. Pre: the caller
@@ -310,6 +304,7 @@ class Slabs {
   [[nodiscard]] const Source& source() const noexcept { return memory_.source(); }
   [[nodiscard]] std::size_t held_bytes() const noexcept { return memory_.held_bytes(); }
   [[nodiscard]] std::size_t used_bytes() const noexcept { return memory_.used_bytes(); }
+  [[nodiscard]] bool is_near_limit() const noexcept { return memory_.is_near_limit(); }
   void add_to(HeapStats& stats) const noexcept {
     memory_.add_to(stats);
     stats.slabs += slabs_count_.load();

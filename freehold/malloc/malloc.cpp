@@ -38,9 +38,11 @@ void* fail(int error) noexcept {
 
 extern "C" {
 
-FREEHOLD_EXPORT void* malloc(size_t bytes) FREEHOLD_LIBC_NOEXCEPT { return alloc::allocate_inline(bytes); }
+FREEHOLD_FAST_PATH FREEHOLD_EXPORT void* malloc(size_t bytes) FREEHOLD_LIBC_NOEXCEPT {
+  return alloc::allocate_inline(bytes);
+}
 
-FREEHOLD_EXPORT void free(void* block) FREEHOLD_LIBC_NOEXCEPT { alloc::deallocate_inline(block); }
+FREEHOLD_FAST_PATH FREEHOLD_EXPORT void free(void* block) FREEHOLD_LIBC_NOEXCEPT { alloc::deallocate_inline(block); }
 
 FREEHOLD_EXPORT void* calloc(size_t count, size_t bytes) FREEHOLD_LIBC_NOEXCEPT {
   size_t total;

@@ -79,7 +79,7 @@ bool is_ours(F* current, F* ours) noexcept {
 
 // The throwing forms, under names that a program cannot replace. An array form whose basic form is ours need not call it.
 extern "C" {
-void* freehold_new(size_t n) { return new_any<Family::kNew>(n, OnFailure::kThrow); }
+FREEHOLD_FAST_PATH void* freehold_new(size_t n) { return new_any<Family::kNew>(n, OnFailure::kThrow); }
 void* freehold_new_array(size_t n);
 void* freehold_new_aligned(size_t n, std::align_val_t a) { return new_aligned(Family::kNew, n, a, OnFailure::kThrow); }
 void* freehold_new_array_aligned(size_t n, std::align_val_t a);
@@ -146,7 +146,7 @@ constexpr size_t kUnsaid = Claim::kUnsaid;
 
 }  // namespace
 
-extern "C" void freehold_delete(void* p) noexcept {
+extern "C" FREEHOLD_FAST_PATH void freehold_delete(void* p) noexcept {
   if (!alloc::push_inline(p, alloc::g_span_count)) [[unlikely]]
     delete_one_slow(p);
 }

@@ -12,6 +12,7 @@
 
 #include "freehold/base/bits.hpp"
 #include "freehold/base/keep_errno.hpp"
+#include "freehold/os/cgroup_files.hpp"
 #include "freehold/os/libc.hpp"
 #include "freehold/os/sandbox.hpp"
 #include "freehold/os/system_call.hpp"
@@ -244,9 +245,14 @@ void* Pages::move_out(void* from, std::size_t bytes, std::size_t new_bytes) noex
 
 void Pages::release(void* address, std::size_t bytes) noexcept { kernel::munmap(address, bytes); }
 
+#if !defined(__x86_64__)
 std::size_t page_bytes() noexcept {
-  return kLargestPageBytes == kSmallestPageBytes ? kSmallestPageBytes : Libc::getauxval(AT_PAGESZ);
+  static constinit std::atomic<std::size_t> g_bytes{0};  // relaxed: every thread finds the same
+  std::size_t bytes = g_bytes.load(std::memory_order_relaxed);
+  if (bytes == 0) g_bytes.store(bytes = Libc::getauxval(AT_PAGESZ), std::memory_order_relaxed);
+  return bytes;
 }
+#endif
 
 std::size_t Pages::address_limit() noexcept {
   std::size_t limit = SIZE_MAX;
@@ -256,6 +262,15 @@ std::size_t Pages::address_limit() noexcept {
       limit = std::min<std::size_t>(limit, r.rlim_cur);
   }
   return limit;
+}
+
+std::uint64_t Pages::most_mappings() noexcept {
+  const base::KeepErrno keep;
+  std::uint64_t most = 0;
+  if (is_confined()) return most;
+  NumberLines lines("/proc/sys/vm/max_map_count");
+  if (const char* line = lines.next(); line != nullptr) (void)read_number(line, most);
+  return most;
 }
 
 std::size_t physical_memory_bytes() noexcept {

@@ -27,6 +27,7 @@ concept PageSource = requires(P& p, void* address, std::size_t bytes, unsigned a
   { p.name(address, bytes, name) } -> std::same_as<void>;
   { p.is_locked(address) } -> std::same_as<bool>;
   { p.address_limit() } -> std::same_as<std::size_t>;
+  { p.most_mappings() } -> std::same_as<std::uint64_t>;
 };
 
 struct Pages {
@@ -73,6 +74,9 @@ struct Pages {
   static bool is_locked(void* address) noexcept;
   // The smaller of RLIMIT_AS and RLIMIT_DATA in bytes; SIZE_MAX when neither limits.
   static std::size_t address_limit() noexcept;
+  // Mappings that a process may have (vm.max_map_count, 65,530 by default); 0: not known, as in a process that
+  // is_confined().
+  static std::uint64_t most_mappings() noexcept;
 
   // For pools, which reserve the address space that they may grow into. `bytes`, aligned to `alignment`, without access;
   // null: no address space.
@@ -86,15 +90,14 @@ struct Pages {
 };
 static_assert(PageSource<Pages>);
 
-[[nodiscard]] std::size_t page_bytes() noexcept;
-// The largest page that a kernel of this architecture may be built with: a multiple of it is a multiple of page_bytes() on
-// every kernel.
+// page_bytes() is the kernel's page, and kLargestPageBytes the largest that a kernel of this architecture may be built with.
 #if defined(__x86_64__)
 inline constexpr std::size_t kLargestPageBytes = 4096;
+[[nodiscard]] constexpr std::size_t page_bytes() noexcept { return kLargestPageBytes; }
 #else
 inline constexpr std::size_t kLargestPageBytes = 64 * 1024;
+[[nodiscard]] std::size_t page_bytes() noexcept;
 #endif
-inline constexpr std::size_t kSmallestPageBytes = 4096;  // and the smallest: all that a mapping is surely aligned to
 [[nodiscard]] std::size_t physical_memory_bytes() noexcept;
 
 }  // namespace freehold::os

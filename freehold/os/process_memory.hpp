@@ -42,6 +42,15 @@ namespace freehold::os {
   return true;
 }
 
+// The same the other way round: writes them while the process runs on. One byte is written at once; of more, the process may
+// see a part.
+[[nodiscard]] inline bool write_process_memory(pid_t process, std::uint64_t address, const void* from,
+                                               std::size_t bytes) noexcept {
+  const iovec here{.iov_base = const_cast<void*>(from), .iov_len = bytes};
+  const iovec there{.iov_base = reinterpret_cast<void*>(address), .iov_len = bytes};
+  return system_call(SYS_process_vm_writev, process, &here, 1, &there, 1, 0) == static_cast<ssize_t>(bytes);
+}
+
 // Lets processes of the same user read this one's memory, where kernel.yama.ptrace_scope is 1 and only ancestors may. They
 // may attach a debugger then, too, as everywhere without Yama. A child of fork must ask for itself. Errors: none; where the
 // system refuses, or has no Yama, nothing changes.

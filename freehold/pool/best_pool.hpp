@@ -228,9 +228,6 @@ class BestPool {
   [[nodiscard]] std::size_t peak_slots() const noexcept { return core_->peak_slots(); }
   /// Slots that are free without opening memory, in words and arrays; exact at rest.
   [[nodiscard]] std::size_t free_slots() noexcept { return core_->free_slots(); }
-  /// Writes the places of the pool's figures, for readers outside the process. ObjectPool calls it.
-  /// @param pool  where to
-  void add_to(LivePool& pool) const noexcept { core_->add_to(pool); }
   /// Returns the counts of the Contention policy.
   [[nodiscard]] sync::Contention contention() const noexcept {
     sync::Contention all = contention_.total();
@@ -246,15 +243,21 @@ class BestPool {
   /// Looks at all slots in checked mode (FREEHOLD_CHECK=1), and reports writes to where no program may write. @return how
   /// many; 0 without checked mode. Threads: any. Cost: a pass over the slots that were opened; others wait.
   std::size_t look_at_slots() noexcept { return core_->look_at_slots(); }
-  /// Slots that are in use, where that is known, in checked mode; else 0. At rest.
-  [[nodiscard]] std::size_t known_live() const noexcept { return core_->known_live(); }
-  /// Lists them, if the settings of checked mode say so. At rest.
-  void list_live() const noexcept { core_->list_live(); }
-
-  /// Returns whether the invariants hold; at rest. For tests.
-  [[nodiscard]] bool check_invariants() noexcept { return core_->check_invariants(); }
 
  private:
+  template <class T, SlotPool P>
+  friend class ObjectPool;
+  friend struct Inside;  // tests/support/inside.hpp
+
+  // Writes the places of the pool's figures, for readers outside the process.
+  void add_to(LivePool& pool) const noexcept { core_->add_to(pool); }
+  // Slots that are in use, where that is known, in checked mode; else 0. At rest.
+  [[nodiscard]] std::size_t known_live() const noexcept { return core_->known_live(); }
+  // Lists them, if the settings of checked mode say so. At rest.
+  void list_live() const noexcept { core_->list_live(); }
+  // Says if the invariants hold; at rest.
+  [[nodiscard]] bool check_invariants() const noexcept { return core_->check_invariants(); }
+
   // Written by the constructor only.
   alignas(base::kCacheLine) typename Arrays::Place place_{};
   BestPoolCore<A>* core_;

@@ -32,6 +32,10 @@ namespace {
 }  // namespace
 
 SlotRoom SlotRoom::of(const PoolShape& shape) noexcept {
+  // In every build: each pool's constructor comes here, and nothing else does.
+  if (shape.slots == 0 || shape.slot_bytes == 0 || !std::has_single_bit(shape.alignment)) [[unlikely]]
+    base::assertion_failed("PoolShape: slots and slot_bytes are 1 at least, and alignment is a power of two", __FILE__,
+                           __LINE__);
   const std::size_t bytes = base::align_up(shape.slot_bytes, shape.alignment);
   const std::size_t front = base::align_up(check::Header<sync::NativeAtomics>::bytes(), shape.alignment);
   const bool has_room = shape.memory == nullptr || shape.memory_has_room;

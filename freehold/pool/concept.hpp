@@ -6,7 +6,6 @@
 //   release(slot)  takes back what acquire() of the same pool gave; any thread may, not only the one that acquired it
 //   capacity()     how many slots there can be at most
 //   flush()        optional: gives back what the pool keeps for the calling thread, as the end of a thread does
-//   contention()   what the Contention policy counted; zeros under IgnoreContention
 //
 // A strategy is a pool template and a struct that describes it, as Best and TaggedStack; lab/strategies/registry.hpp says
 // more.
@@ -21,8 +20,8 @@ namespace freehold::pool {
 
 /// The options that a pool is made with.
 struct PoolShape {
-  std::size_t slots = 0;                              ///< capacity
-  std::size_t slot_bytes = 0;                         ///< size of a slot, rounded up to the alignment
+  std::size_t slots = 0;                              ///< capacity; 1 at least
+  std::size_t slot_bytes = 0;                         ///< size of a slot, 1 at least, rounded up to the alignment
   std::size_t alignment = alignof(std::max_align_t);  ///< a power of two
   unsigned shards = 0;           ///< parts of a pool that is made of several; 0: one for each usable CPU
   void* memory = nullptr;        ///< where the slots are to lie; null: the pool makes its own
@@ -36,8 +35,10 @@ concept SlotPool = std::constructible_from<P, const PoolShape&> && requires(P& p
   { pool.acquire() } noexcept -> std::same_as<void*>;
   { pool.release(slot) } noexcept -> std::same_as<void>;
   { seen.capacity() } noexcept -> std::same_as<std::size_t>;
-  { seen.contention() } noexcept -> std::same_as<sync::Contention>;
 };
+
+template <class T, SlotPool P>
+class ObjectPool;
 
 /// The pool of a strategy, as programs use it.
 /// @tparam S  the strategy
@@ -48,7 +49,7 @@ using NativePool = typename S::template Pool<sync::NativeAtomics>;
 /// @tparam S  the strategy
 template <class S>
 using UnlockedPool = typename S::template Pool<sync::UnsharedAtomics>;
-/// The same with counts of operations, retries and waits.
+/// The same with counts of operations, retries and waits: contention().
 /// @tparam S  the strategy
 template <class S>
 using CountedPool = typename S::template Pool<sync::NativeAtomics, sync::CountContention<sync::NativeAtomics>>;

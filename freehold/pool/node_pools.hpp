@@ -32,6 +32,9 @@
 
 namespace freehold::pool {
 
+template <class T, SlotPool P>
+class PoolAllocator;
+
 /// A pool for each size of node, made when the first node of it is asked for.
 /// @tparam P  the pools below
 /// Threads: any, for all but construction and destruction.
@@ -41,12 +44,12 @@ class NodePools {
   /// Sizes are rounded up to a multiple of this.
   static constexpr std::size_t kStepBytes = 16;
   /// Larger nodes are not served.
-  static constexpr std::size_t kMostBytes = 512;
+  static constexpr std::size_t kMaxBytes = 512;
   static_assert(kStepBytes >= alignof(std::max_align_t));
 
   /// Pools that can grow take memory as they need it.
-  /// @param nodes_a_size  the most nodes of each size
-  explicit NodePools(std::size_t nodes_a_size) noexcept : nodes_(nodes_a_size == 0 ? 1 : nodes_a_size) {}
+  /// @param max_nodes  of each size
+  explicit NodePools(std::size_t max_nodes) noexcept : max_nodes_(max_nodes == 0 ? 1 : max_nodes) {}
   NodePools(const NodePools&) = delete;
   NodePools& operator=(const NodePools&) = delete;
   /// Ends every node's memory; destructors do not run.
@@ -54,11 +57,17 @@ class NodePools {
     for (auto& pool : pools_) delete pool.load(std::memory_order_relaxed);  // relaxed: only this thread is left
   }
 
+  /// An STL allocator on these pools, for containers and as what std::execution's get_allocator asks an environment for.
+  /// @tparam T  the type of the objects; any other can be had from it by conversion
+  template <class T = std::byte>
+  [[nodiscard]] PoolAllocator<T, P> get_allocator() noexcept {
+    return *this;
+  }
   /// Returns whether single objects of this size and alignment come from a pool.
   /// @param bytes      the object's size
   /// @param alignment  the object's alignment
   [[nodiscard]] static constexpr bool serves(std::size_t bytes, std::size_t alignment) noexcept {
-    return bytes <= kMostBytes && alignment <= kStepBytes;
+    return bytes <= kMaxBytes && alignment <= kStepBytes;
   }
   /// A node's memory.
   /// @param bytes  its size; serves() must be true of it
@@ -92,7 +101,7 @@ class NodePools {
     const sync::Guard guard(lock_);
     if (P* const made = pools_[i].load(std::memory_order_relaxed); made != nullptr) return made;  // relaxed: under the lock
     PoolShape shape;
-    shape.slots = nodes_;
+    shape.slots = max_nodes_;
     shape.slot_bytes = (i + 1) * kStepBytes;
     shape.alignment = kStepBytes;
     P* pool = nullptr;
@@ -104,9 +113,9 @@ class NodePools {
     return pool;
   }
 
-  std::size_t nodes_;
+  std::size_t max_nodes_;
   sync::Mutex<sync::NativeAtomics> lock_;
-  std::array<std::atomic<P*>, kMostBytes / kStepBytes> pools_{};
+  std::array<std::atomic<P*>, kMaxBytes / kStepBytes> pools_{};
 };
 
 /// An STL allocator for the nodes of containers. It goes with its pools when it is moved or swapped; an assignment by copy

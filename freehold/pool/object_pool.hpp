@@ -31,7 +31,7 @@ enum class WhenFull : std::uint8_t {
   kThrow,  ///< throws std::bad_alloc
 };
 
-/// The options of an ObjectPool beside its capacity.
+/// The options of an ObjectPool beside the number of its objects.
 struct ObjectPoolOptions {
   const char* name = "";                 ///< `freehold stats` lists pools that have one; must live as long as the pool
   WhenFull when_full = WhenFull::kNull;  ///< what make() does when there is no slot
@@ -90,24 +90,24 @@ class ObjectPool {
   using Handle = std::unique_ptr<std::conditional_t<std::is_array_v<T>, Element[], T>, Release>;
 
   /// A pool whose memory is there from the beginning.
-  /// @param capacity  the most objects; a pool of none is always full
-  /// @param options   name, and what happens when it is full
+  /// @param max_objects  a pool of none is always full
+  /// @param options      name, and what happens when it is full
   /// Errors: std::bad_alloc. Cost: address space for all; physical memory as objects are made, by pages, and beyond the
   /// first 2 MiB by huge pages where the system has them.
-  explicit ObjectPool(std::size_t capacity, const ObjectPoolOptions& options = {})
-      : pool_(shape(capacity)),
-        only_slot_(capacity == 0 ? pool_.acquire() : nullptr),
+  explicit ObjectPool(std::size_t max_objects, const ObjectPoolOptions& options = {})
+      : pool_(shape(max_objects)),
+        only_slot_(max_objects == 0 ? pool_.acquire() : nullptr),
         when_full_(options.when_full),
-        registration_(options.name, live(capacity)) {}
+        registration_(options.name, live(max_objects)) {}
 
   /// A pool that takes memory as it needs it. Only for pools below that can grow, such as BestPool.
-  /// @param limit    the most objects; full means that the limit is reached or memory is out
-  /// @param options  name, and what happens when it is full
-  /// Errors: std::bad_alloc when there is no address space for `limit`.
-  [[nodiscard]] static ObjectPool growing(std::size_t limit, const ObjectPoolOptions& options = {})
+  /// @param max_objects  full means that there are so many, or that memory is out
+  /// @param options      name, and what happens when it is full
+  /// Errors: std::bad_alloc when there is no address space for all.
+  [[nodiscard]] static ObjectPool growing(std::size_t max_objects, const ObjectPoolOptions& options = {})
     requires std::constructible_from<P, const PoolShape&, Growth>
   {
-    return ObjectPool(limit, Growth::kGrowing, options);
+    return ObjectPool(max_objects, Growth::kGrowing, options);
   }
 
   /// Pre: no object lives, and no thread uses the pool.
@@ -200,11 +200,11 @@ class ObjectPool {
         &pool_);
   }
 
-  ObjectPool(std::size_t limit, Growth growth, const ObjectPoolOptions& options)
-      : pool_(shape(limit), growth),
-        only_slot_(limit == 0 ? pool_.acquire() : nullptr),
+  ObjectPool(std::size_t max_objects, Growth growth, const ObjectPoolOptions& options)
+      : pool_(shape(max_objects), growth),
+        only_slot_(max_objects == 0 ? pool_.acquire() : nullptr),
         when_full_(options.when_full),
-        registration_(options.name, live(limit)) {}
+        registration_(options.name, live(max_objects)) {}
 
   // Describes the pool to readers outside the process.
   [[nodiscard]] LivePool live(std::size_t objects) const noexcept {
@@ -254,17 +254,17 @@ class MovablePool {
   using Handle = typename Pool::Handle;
 
   /// As the constructor of ObjectPool.
-  /// @param capacity  the most objects
-  /// @param options   name, and what happens when it is full
-  explicit MovablePool(std::size_t capacity, const ObjectPoolOptions& options = {})
-      : pool_(std::make_unique<Pool>(capacity, options)) {}
+  /// @param max_objects  as there
+  /// @param options      as there
+  explicit MovablePool(std::size_t max_objects, const ObjectPoolOptions& options = {})
+      : pool_(std::make_unique<Pool>(max_objects, options)) {}
   /// As ObjectPool::growing().
-  /// @param limit    the most objects
-  /// @param options  name, and what happens when it is full
-  [[nodiscard]] static MovablePool growing(std::size_t limit, const ObjectPoolOptions& options = {})
+  /// @param max_objects  as there
+  /// @param options      as there
+  [[nodiscard]] static MovablePool growing(std::size_t max_objects, const ObjectPoolOptions& options = {})
     requires std::constructible_from<P, const PoolShape&, Growth>
   {
-    return MovablePool(std::unique_ptr<Pool>(new Pool(Pool::growing(limit, options))));
+    return MovablePool(std::unique_ptr<Pool>(new Pool(Pool::growing(max_objects, options))));
   }
 
   /// As ObjectPool::make().

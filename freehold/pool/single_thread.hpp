@@ -104,8 +104,6 @@ class SingleThreadPool {
     }
     return cut_ - free;
   }
-  /// Returns zeros: no other thread contends.
-  [[nodiscard]] static sync::Contention contention() noexcept { return {}; }
 
  private:
   // The address of a slot. Distances between slots may be negative and wrap around.

@@ -40,7 +40,6 @@ class SlotLayout {
                  shape.alignment <= kVectorBytes &&
                  (shape.memory == nullptr || std::has_single_bit(slot_bytes_))),  // else there would be gaps
         shape_{static_cast<std::uint32_t>(vectors_ ? std::min(kMaxSpanBytes / slot_bytes_, kSpanSlots) : kSpanSlots)} {
-    FREEHOLD_ASSERT(shape.slots > 0 && shape.slot_bytes > 0 && std::has_single_bit(shape.alignment));
     if (slots_ > std::uint64_t{kMaxSpans} * shape_.slots || slot_bytes_ > ~std::size_t{0} / kSpanSlots / 2)
       base::out_of_memory();
     // A pool of one span needs no room behind its last slot; one of less than a word may have any number of slots in it.

@@ -76,7 +76,6 @@ class Slots {
   // Bytes that the slots of a pool need: for a caller that gives it PoolShape::memory, and says that it has room.
   // Errors: std::bad_alloc.
   static std::size_t bytes_for(const PoolShape& shape) {
-    FREEHOLD_ASSERT(shape.slots > 0 && shape.slot_bytes > 0 && std::has_single_bit(shape.alignment));
     std::size_t bytes = 0;
     if (__builtin_mul_overflow(shape.slots, SlotRoom::of(shape).stride_bytes, &bytes)) base::out_of_memory();
     return bytes;

@@ -60,11 +60,11 @@ class TrackedPool {
   using Handle = std::unique_ptr<T, Release>;
 
   /// A pool whose memory is there from the beginning.
-  /// @param capacity  the most objects
-  /// @param options   name, and what happens when it is full
+  /// @param max_objects  as of ObjectPool
+  /// @param options      name, and what happens when it is full
   /// Errors: std::bad_alloc.
-  explicit TrackedPool(std::size_t capacity, const ObjectPoolOptions& options = {})
-      : nodes_(capacity, {.name = options.name}), options_(options) {}
+  explicit TrackedPool(std::size_t max_objects, const ObjectPoolOptions& options = {})
+      : nodes_(max_objects, {.name = options.name}), options_(options) {}
   TrackedPool(const TrackedPool&) = delete;
   TrackedPool& operator=(const TrackedPool&) = delete;
   /// Ends the objects that are left, too.

@@ -10,6 +10,8 @@
 #include <cstddef>
 #include <cstring>
 
+#include "freehold/process/table/shared_memory.hpp"
+
 namespace freehold::process {
 namespace {
 

@@ -36,7 +36,4 @@ class NamedSocket {
   std::string error_;
 };
 
-// Connects to the server of that name, and waits for at most 10 s until it answers. Returns the socket, or -1 and why.
-[[nodiscard]] int connect_to(const std::string& name, std::string& error);
-
 }  // namespace freehold::process

@@ -12,9 +12,10 @@ namespace freehold::process {
 
 // Nanoseconds of the clock that all processes share (CLOCK_MONOTONIC).
 [[nodiscard]] std::uint64_t now() noexcept;
-// A limit of the public interface on that clock, where 0 stands for none; a limit of zero is the shortest one.
+// A limit of the public interface on that clock, where 0 stands for none, as for the greatest; a limit of zero is the
+// shortest one.
 [[nodiscard]] constexpr std::uint64_t nanoseconds_of(std::optional<Nanoseconds> limit) noexcept {
-  return limit ? static_cast<std::uint64_t>(std::max<std::int64_t>(limit->count(), 1)) : 0;
+  return limit && limit != Nanoseconds::max() ? static_cast<std::uint64_t>(std::max<std::int64_t>(limit->count(), 1)) : 0;
 }
 // When a wait of so long ends; kForever if never.
 [[nodiscard]] inline std::uint64_t deadline_of(std::optional<Nanoseconds> time) noexcept {

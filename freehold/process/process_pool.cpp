@@ -10,7 +10,6 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <filesystem>
 
 #include "freehold/os/cpu.hpp"
@@ -108,7 +107,8 @@ ProcessPoolOptions completed(ProcessPoolOptions options, const char* header) {
 // Why a pool with these options cannot be; empty if it can.
 std::string wrong_with(const ProcessPoolOptions& options, const TableShape& shape) {
   if (options.command.empty()) return "neither a component nor a command";
-  if (Table::bytes(shape) == 0) return "a table of that shape cannot be";
+  if (Table::bytes(shape) == 0)
+    return "so many max_open_tasks, or so large max_input_bytes and max_output_bytes, are no table";
   if (options.inherited.size() > kLowestPoolDescriptor - kFirstInherited) return "more descriptors to inherit than five";
   for (const int fd : options.inherited)
     if (::fcntl(fd, F_GETFD) < 0) return "a descriptor to inherit is not open";
@@ -120,8 +120,8 @@ std::string wrong_with(const ProcessPoolOptions& options, const TableShape& shap
 
 ProcessPool::ProcessPool(const ProcessPoolOptions& given, const char* header) {
   ProcessPoolOptions options = completed(given, header);
-  defaults_.run_timeout = options.run_timeout;
-  defaults_.retry = options.retry;
+  run_timeout_ = options.run_timeout;
+  retry_ = options.retry;
   const TableShape shape{.entries = options.max_open_tasks,
                          .workers = options.max_workers,
                          .clients = std::min(options.max_clients, TaskWord::kMaxClients - 1) + 1,
@@ -129,12 +129,12 @@ ProcessPool::ProcessPool(const ProcessPoolOptions& given, const char* header) {
                          .max_output = options.max_output_bytes};
   setup_error_ = wrong_with(options, shape);
   if (!setup_error_.empty()) return;
-  memory_ = SharedMemory::create("freehold tasks", Table::bytes(shape));
-  if (memory_.ok()) wakeup_fd_ = open_wakeup();
+  memory_ = std::make_unique<SharedMemory>(SharedMemory::create("freehold tasks", Table::bytes(shape)));
+  if (memory_->ok()) wakeup_fd_ = open_wakeup();
   if (wakeup_fd_ >= 0) {
-    Table::create(memory_.data(), shape);
-    client_ = std::make_unique<Client>(memory_, 0, wakeup_fd_);
-    supervisor_ = std::make_unique<Supervisor>(memory_, wakeup_fd_, std::move(options), client_.get());
+    Table::create(memory_->data(), shape);
+    client_ = std::make_unique<Client>(*memory_, 0, wakeup_fd_);
+    supervisor_ = std::make_unique<Supervisor>(*memory_, wakeup_fd_, std::move(options), client_.get());
     setup_error_ = supervisor_->setup_error();
     if (setup_error_.empty() && supervisor_->start()) return;
     supervisor_.reset();
@@ -160,10 +160,11 @@ bool ProcessPool::ok() const {
 std::string ProcessPool::error() const { return supervisor_ ? supervisor_->broken() : setup_error_; }
 
 Future ProcessPool::submit(Input input, const TaskOptions& options) {
-  return accepts() ? client_->submit(input, options) : Future(SubmitError::kNoWorker);
-}
-Draft ProcessPool::draft(const TaskOptions& options) {
-  return accepts() ? client_->draft(options) : Draft(SubmitError::kNoWorker);
+  if (!accepts()) return Future(FailureKind::kNoWorker);
+  TaskOptions all = options;
+  if (!all.run_timeout) all.run_timeout = run_timeout_;
+  if (all.retry.max_attempts == 0) all.retry = retry_;
+  return client_->submit(input, all);
 }
 bool ProcessPool::accepts() const noexcept {
   return supervisor_ && !supervisor_->is_broken() && !draining_.load(std::memory_order_relaxed);
@@ -171,19 +172,7 @@ bool ProcessPool::accepts() const noexcept {
 
 bool ProcessPool::drain(std::optional<Nanoseconds> timeout) {
   draining_.store(true);
-  if (!supervisor_) return true;
-  const Table& table = client_->table();
-  const std::uint64_t end = deadline_of(timeout);
-  for (;;) {
-    if (table.entries().open_of(std::nullopt) == 0) return true;
-    if (left_until(end) == 0) return false;
-    constexpr timespec kPollInterval{0, 2'000'000};
-    ::nanosleep(&kPollInterval, nullptr);
-  }
-}
-
-std::size_t ProcessPool::submit_all(std::span<const std::span<const std::byte>> inputs, std::span<Future> futures) {
-  return accepts() ? client_->submit_all(inputs, futures, defaults_) : 0;
+  return !supervisor_ || client_->drain(std::nullopt, timeout);
 }
 
 void ProcessPool::serve(int socket) {
@@ -194,14 +183,9 @@ void ProcessPool::serve(int socket) {
 }
 
 ProcessPoolStats ProcessPool::stats() const {
-  ProcessPoolStats stats;
-  if (!supervisor_) return stats;
-  const Table& table = client_->table();
-  stats.tasks = client_->stats();
+  if (!supervisor_) return {};
+  ProcessPoolStats stats = client_->stats();
   stats.workers = supervisor_->stats();
-  stats.waiting = table.entries().waiting();
-  stats.running = table.entries().count(TaskState::kRunning);
-  stats.max_open_tasks = table.shape().entries;
   return stats;
 }
 

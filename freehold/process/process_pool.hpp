@@ -21,7 +21,6 @@
 #include <memory>
 #include <optional>
 #include <source_location>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,13 +28,13 @@
 #include "freehold/process/client/future.hpp"
 #include "freehold/process/supervisor/pool_events.hpp"
 #include "freehold/process/supervisor/pool_stats.hpp"
-#include "freehold/process/table/shared_memory.hpp"
 #include "freehold/process/worker/confinement.hpp"
 
 namespace freehold {
 
 namespace process {
 class Client;
+class SharedMemory;
 class Supervisor;
 /// @return this header, as the caller's compiler found it. The installed one tells where freehold-worker is installed.
 [[nodiscard]] inline const char* header_file() { return std::source_location::current().file_name(); }
@@ -96,51 +95,25 @@ class ProcessPool {
   /// @return why not, in one line; empty as far as nothing is known against it. Does not wait.
   [[nodiscard]] std::string error() const;
 
-  /// Submits a task with defaults().
-  /// @param input  text or bytes; copied into the table
-  /// @return the task. Errors: a future that is not valid(); its submit_error() says why.
-  [[nodiscard]] process::Future submit(process::Input input) { return submit(input, defaults_); }
-  /// The same with options for this task.
+  /// Submits a task.
   /// @param input    text or bytes; copied into the table
-  /// @param options  timeouts, priority and retries of this task
-  /// @return the task. Errors: as above.
-  [[nodiscard]] process::Future submit(process::Input input, const process::TaskOptions& options);
+  /// @param options  of this task; what it leaves out is the pool's
+  /// @return the task. Errors: a future that is not valid(); its error() says why.
+  [[nodiscard]] process::Future submit(process::Input input, const process::TaskOptions& options = {});
   /// Submits a task and waits for its result.
-  /// @param input  text or bytes; copied into the table
-  /// @return the result; kRefused or kNoWorker if the task was not accepted.
-  [[nodiscard]] process::Result call(process::Input input) { return call(input, defaults_); }
-  /// The same with options for this task.
   /// @param input    text or bytes; copied into the table
-  /// @param options  timeouts, priority and retries of this task
-  /// @return the result; kRefused or kNoWorker if the task was not accepted.
-  [[nodiscard]] process::Result call(process::Input input, const process::TaskOptions& options) {
+  /// @param options  as of submit()
+  /// @return the result, or why the task was not accepted.
+  [[nodiscard]] process::Result call(process::Input input, const process::TaskOptions& options = {}) {
     return submit(input, options).get();
   }
   /// Submits a task for a coroutine: Result result = co_await pool.run(input).
-  /// @param input  text or bytes; copied into the table
-  /// @return what the coroutine awaits.
-  [[nodiscard]] process::Awaited run(process::Input input) { return run(input, defaults_); }
-  /// The same with options for this task.
   /// @param input    text or bytes; copied into the table
-  /// @param options  timeouts, priority and retries of this task
+  /// @param options  as of submit()
   /// @return what the coroutine awaits.
-  [[nodiscard]] process::Awaited run(process::Input input, const process::TaskOptions& options) {
+  [[nodiscard]] process::Awaited run(process::Input input, const process::TaskOptions& options = {}) {
     return process::Awaited(submit(input, options));
   }
-  /// Submits the inputs in order, until one is not accepted.
-  /// @param inputs   one for each task
-  /// @param futures  receives the tasks. Pre: as many as inputs
-  /// @return how many were submitted.
-  std::size_t submit_all(std::span<const std::span<const std::byte>> inputs, std::span<process::Future> futures);
-  /// @return the options that submit() uses if it gets none.
-  [[nodiscard]] const process::TaskOptions& defaults() const noexcept { return defaults_; }
-  /// Takes a place in the table whose input the caller writes itself: draft.room(), then draft.submit(bytes).
-  /// @return the place. Errors: as submit().
-  [[nodiscard]] process::Draft draft() { return draft(defaults_); }
-  /// The same with options for this task.
-  /// @param options  of the task
-  /// @return the place. Errors: as submit().
-  [[nodiscard]] process::Draft draft(const process::TaskOptions& options);
   /// Refuses tasks from now on, and waits until the accepted ones are over.
   /// @param timeout  at most so long; nullopt: no limit
   /// @return whether they are over.
@@ -162,8 +135,9 @@ class ProcessPool {
 
   std::string setup_error_;
   std::atomic<bool> draining_{false};
-  process::TaskOptions defaults_;
-  process::SharedMemory memory_;
+  std::optional<process::Nanoseconds> run_timeout_;
+  process::RetryOptions retry_;
+  std::unique_ptr<process::SharedMemory> memory_;
   int wakeup_fd_ = -1;
   std::unique_ptr<process::Client> client_;
   std::unique_ptr<process::Supervisor> supervisor_;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "freehold/profile/profiler.hpp"
 
+#include <algorithm>
+#include <cstring>
+
 #include "freehold/base/bits.hpp"
 #include "freehold/check/call_stacks.hpp"
 #include "freehold/os/probe_point.hpp"
-#include "freehold/profile/live_profile.hpp"
 #include "freehold/profile/mark_weights.hpp"
 #include "freehold/sync/live_list.hpp"
 #include "freehold/sync/lock.hpp"
@@ -25,15 +27,26 @@ using Table = decltype(g_table);
 
 constinit sync::Mutex<sync::NativeAtomics> g_start_lock;
 
+// Written under the lock, before there is a sample with their number.
+constinit LiveHeapName* g_heap_names = nullptr;
+constinit std::uint32_t g_used_heap_names = 1;  // with that of no heap
+constinit sync::Mutex<sync::NativeAtomics> g_heap_names_lock;
+constexpr std::uint32_t kOtherHeaps = kHeapNames - 1;
+static_assert(check::kMostStackNumbers <= std::size_t{1} << kStackBits);
+
 [[nodiscard]] std::uintptr_t address_of(const void* block) noexcept { return reinterpret_cast<std::uintptr_t>(block); }
 
 [[nodiscard]] bool make_table(os::Pages& pages) noexcept {
-  const std::size_t bytes = base::align_up(Table::memory_bytes(kPlaces), os::kLargestPageBytes);
+  const std::size_t bytes =
+      base::align_up(Table::memory_bytes(kPlaces) + kHeapNames * sizeof(LiveHeapName), os::kLargestPageBytes);
   void* const memory = pages.map(bytes);
   if (memory == nullptr) return false;
   pages.name(memory, bytes, "freehold heap profile");
   auto* const places = static_cast<Table::Place*>(memory);
-  g_table.init(places, kPlaces, reinterpret_cast<Sample*>(places + kPlaces));
+  auto* const log = reinterpret_cast<Sample*>(places + kPlaces);
+  g_table.init(places, kPlaces, log);
+  g_heap_names = reinterpret_cast<LiveHeapName*>(log + kPlaces);
+  std::strcpy(g_heap_names[kOtherHeaps].text, "(one of many heaps)");
   return true;
 }
 
@@ -48,6 +61,7 @@ void publish_live_profile() noexcept {
   const check::LiveCallStacks stacks = check::live_call_stacks();
   g_live.stack_words = stacks.words;
   g_live.used_stack_words = stacks.used;
+  g_live.heap_names = address_of(g_heap_names);
   g_directory.kind = sync::LiveList::kProfile;
   g_directory.changes = address_of(&g_table.changes().number());
   g_directory.layout = address_of(&g_live);
@@ -85,8 +99,22 @@ bool prepare(os::Pages& pages, unsigned depth) noexcept {
 void start(std::uint64_t mean) noexcept { g_mean.store(mean, std::memory_order_release); }
 void stop() noexcept { g_mean.store(0, std::memory_order_release); }
 
-void add(void* block, std::size_t bytes, std::size_t size, std::uint32_t stack, std::uint32_t weight) noexcept {
-  insert({address_of(block), bytes, size, thinned_mean(size, mean(), weight), stack});
+std::uint32_t origin_in_heap(std::uint32_t stack, const char* name) noexcept {
+  const sync::Guard guard(g_heap_names_lock);
+  constexpr std::size_t kMost = sizeof(LiveHeapName::text) - 1;
+  std::uint32_t number = 1;
+  while (number < g_used_heap_names && std::strncmp(g_heap_names[number].text, name, kMost) != 0) ++number;
+  if (number == g_used_heap_names && number < kOtherHeaps) {
+    std::memcpy(g_heap_names[number].text, name, std::min(std::strlen(name), kMost));  // zeros follow
+    ++g_used_heap_names;
+  }
+  return number << kStackBits | stack;
+}
+const char* heap_name(std::uint32_t number) noexcept { return g_heap_names[number].text; }
+
+void add(void* block, std::size_t bytes, std::size_t size, std::uint32_t origin, std::uint32_t weight,
+         std::uint32_t home) noexcept {
+  insert({address_of(block), bytes, size, thinned_mean(size, mean(), weight), origin, home});
 }
 
 Forgotten forget(const void* block) noexcept {
@@ -119,6 +147,7 @@ void put_again(const Former& former) noexcept {
 
 void after_fork_in_child() noexcept {
   g_start_lock.reset();
+  g_heap_names_lock.reset();
   g_table.after_fork_in_child();
 }
 

@@ -10,6 +10,7 @@
 
 #include "freehold/os/pages.hpp"
 #include "freehold/profile/byte_sampler.hpp"
+#include "freehold/profile/live_profile.hpp"
 #include "freehold/profile/sample_table.hpp"
 #include "freehold/sync/atomics.hpp"
 
@@ -23,8 +24,7 @@ extern constinit thread_local ByteSampler t_sampler;
 extern constinit thread_local bool t_own_memory;
 }  // namespace profiler
 
-inline constexpr std::uint64_t kDefaultMean = std::uint64_t{512} << 10;  // bytes
-inline constexpr std::size_t kPlaces = std::size_t{1} << 18;             // blocks at a time: 128 GiB at the default distance
+inline constexpr std::size_t kPlaces = std::size_t{1} << 18;  // blocks at a time: 128 GiB at the default distance
 
 // From now on there may be sampled blocks, with stacks of at most `depth` frames. Once the unwinder is prepared
 // (os/call_stack.hpp). Again: nothing changes. False: no memory.
@@ -49,17 +49,25 @@ void stop() noexcept;
 // starts. It is not sampled: the site that happened to call malloc then would answer for it.
 class OwnMemory {
  public:
-  OwnMemory() noexcept { profiler::t_own_memory = true; }
-  ~OwnMemory() { profiler::t_own_memory = false; }
+  OwnMemory() noexcept : former_(profiler::t_own_memory) { profiler::t_own_memory = true; }
+  ~OwnMemory() { profiler::t_own_memory = former_; }
   OwnMemory(const OwnMemory&) = delete;
   OwnMemory& operator=(const OwnMemory&) = delete;
+
+ private:
+  bool former_;
 };
 [[nodiscard]] inline bool is_own_memory() noexcept { return profiler::t_own_memory; }
 
+// The origin (live_profile.hpp) of a block that a scope's heap gave. Pre: prepare() was called. Cost: O(names).
+[[nodiscard, gnu::noinline]] std::uint32_t origin_in_heap(std::uint32_t stack, const char* name) noexcept;
+// Pre: a sample had that number of a heap, which is not 0.
+[[nodiscard]] const char* heap_name(std::uint32_t number) noexcept;
+
 // Notes a block that the program does not know yet. `size`: what the sampler passed over for it. `weight`: that of its mark
-// (mark_weights.hpp).
-[[gnu::noinline]] void add(void* block, std::size_t bytes, std::size_t size, std::uint32_t stack,
-                           std::uint32_t weight = 1) noexcept;
+// (mark_weights.hpp). `origin`: a stack's number, or origin_in_heap(). `home`: LivePlace's.
+[[gnu::noinline]] void add(void* block, std::size_t bytes, std::size_t size, std::uint32_t origin, std::uint32_t weight = 1,
+                           std::uint32_t home = 0) noexcept;
 // Forgets a block that is about to be freed. Returns the size that it was sampled with, 0: it was not sampled; and the
 // weight that its mark goes on with.
 struct Forgotten {

@@ -30,11 +30,11 @@
 namespace freehold::profile {
 
 struct Sample {
-  std::uintptr_t block = 0;  // at least 2
-  std::uint64_t bytes = 0;   // that the program asked for
-  std::uint64_t size = 0;    // that the sampler passed over for it: its slot's, or what was asked for
-  std::uint64_t mean = 0;    // distance of samples then
-  std::uint32_t stack = 0;
+  std::uintptr_t block = 0;            // at least 2
+  std::uint64_t bytes = 0;             // that the program asked for
+  std::uint64_t size = 0;              // that the sampler passed over for it: its slot's, or what was asked for
+  std::uint64_t mean = 0;              // distance of samples then
+  std::uint32_t origin = 0, home = 0;  // LivePlace's
 
   // In all blocks that this one stands for.
   [[nodiscard]] constexpr std::uint64_t estimated_bytes() const noexcept {
@@ -50,7 +50,7 @@ class SampleTable {
   struct Place {
     Word<std::uintptr_t> block{0};
     Word<std::uint64_t> bytes{0}, size{0}, mean{0}, birth{0};
-    Word<std::uint32_t> stack{0};
+    Word<std::uint32_t> origin{0}, home{0};
   };
 
   static constexpr std::size_t kNeighbours = 16, kProbes = 48;
@@ -79,7 +79,8 @@ class SampleTable {
       put(place.bytes, sample.bytes);
       put(place.size, sample.size);
       put(place.mean, sample.mean);
-      put(place.stack, sample.stack);
+      put(place.origin, sample.origin);
+      put(place.home, sample.home);
       put(place.birth, ++sums_.births);
       put(place.block, sample.block);
       sums_.live_bytes += sample.estimated_bytes();
@@ -196,7 +197,7 @@ class SampleTable {
     return nullptr;
   }
   [[nodiscard]] static Sample sample_at(const Place& place) noexcept {
-    return {get(place.block), get(place.bytes), get(place.size), get(place.mean), get(place.stack)};
+    return {get(place.block), get(place.bytes), get(place.size), get(place.mean), get(place.origin), get(place.home)};
   }
   void note_peak() noexcept {
     if (sums_.live_bytes <= sums_.peak_bytes) return;

@@ -37,6 +37,10 @@ class TextFile {
     while ((value /= radix) != 0);
     add(digits + at, sizeof digits - at);
   }
+  // Writes a newline as the memory map does: a line is a line.
+  void add_name(const char* name, std::size_t bytes) noexcept {
+    for (std::size_t i = 0; i < bytes; ++i) name[i] == '\n' ? add("\\012") : add(name + i, 1);
+  }
   void line(const char* name, std::uint64_t value) noexcept {
     add(name);
     add(" ");
@@ -106,7 +110,11 @@ void write_sample(TextFile& file, const Kept& kept) noexcept {
     file.add(value);
   }
   file.add(" ");
-  file.add(kept.sample.stack);
+  file.add(stack_of(kept.sample.origin));
+  if (const std::uint32_t heap = heap_of(kept.sample.origin); heap != 0) {
+    file.add(" heap ");
+    file.add_name(heap_name(heap), std::strlen(heap_name(heap)));
+  }
   file.add("\n");
 }
 
@@ -132,8 +140,7 @@ void write_head(TextFile& file) noexcept {
   file.line("sampled", figures.sampled);
   file.line("lost", figures.lost);
   file.add("program ");
-  // Writes a newline in the name as the memory map does: a line is a line.
-  for (ssize_t i = 0; i < length; ++i) program[i] == '\n' ? file.add("\\012") : file.add(program + i, 1);
+  file.add_name(program, length > 0 ? static_cast<std::size_t>(length) : 0);
   file.add("\n");
 }
 
@@ -156,7 +163,8 @@ bool write(os::Pages& pages, int fd) noexcept {
   TextFile file(fd);
   write_head(file);
   for (std::size_t i = 0; i < count; ++i) {
-    if (stacks.insert(kept[i].sample.stack)) write_stack(file, kept[i].sample.stack);
+    const std::uint32_t stack = stack_of(kept[i].sample.origin);
+    if (stacks.insert(stack)) write_stack(file, stack);
     write_sample(file, kept[i]);
   }
   write_mappings(file);

@@ -302,8 +302,6 @@ void group_slots(const SlotGeometry& geometry, void* const* slots, std::size_t n
   in_vectors() ? group_slots_in_lanes(geometry, slots, n, out) : group_slots_scalar(geometry, slots, n, out);
 }
 
-unsigned vector_width() noexcept { return in_vectors() ? os::kLanes : 1; }
-
 std::size_t list_slots(const SlotGeometry& g, Taken taken, void** out) noexcept {
   const std::uintptr_t first = g.address(taken.word, 0);
   return in_vectors() ? list_in_lanes(first, g.slot_bytes, taken.bits, out)

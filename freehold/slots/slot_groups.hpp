@@ -56,9 +56,8 @@ struct SlotGroups {
 // Groups slots[0 .. n), n <= kMaxBatch. Cost: about 1.5 (vector) to 5 instructions a slot.
 void group_slots(const SlotGeometry& geometry, void* const* slots, std::size_t n, SlotGroups& out) noexcept;
 
-// The versions, for tests and benchmarks. `vector_width()` is 4 or 1: the one in use.
+// Without vectors, for tests.
 void group_slots_scalar(const SlotGeometry& geometry, void* const* slots, std::size_t n, SlotGroups& out) noexcept;
-[[nodiscard]] unsigned vector_width() noexcept;
 
 // Writes the addresses of the slots `taken` to out[0..popcount), the highest first: popped from the end, they come in
 // ascending order. Returns their number.

@@ -144,13 +144,4 @@ struct RoamingStacksByCpu : RoamingStacksBy<ByCpu> {
   static constexpr std::string_view kName = "roaming-stacks-by-cpu";
 };
 
-// The distributed pool of the article to the letter, for its experiment: a thread pops from the stack whose index it keeps
-// and pushes there; an empty stack gives null. `Layout`: Padded is the article's. It is not in the list of all strategies,
-// whose tests and workloads move slots between threads. (As a program uses it: array_of_pools.hpp.)
-template <class Layout>
-struct OwnStacks {
-  template <sync::Atomics A, class Contention = sync::IgnoreContention, TaggedStackOrders O = TaggedStackOrders{}>
-  using Pool = RoamingStacksPool<ByThread<A>, Contention, DistributedStackOrders{O, {}}, Fail, Layout>;
-};
-
 }  // namespace freehold::pool

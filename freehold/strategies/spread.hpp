@@ -28,7 +28,7 @@ concept Spread = requires(unsigned shards) {
 /// Spreads threads in the order in which they appear, round robin: as even as the threads are equally busy.
 /// Cost: a thread-local load.
 /// @tparam A  the machine's atomics
-template <sync::Atomics A>
+template <sync::Atomics A = sync::NativeAtomics>
 struct ByThread {
   /// The machine's atomics.
   using Atomics = A;
@@ -40,7 +40,7 @@ struct ByThread {
 /// thread needs no number, but several may meet in one shard while another stays empty. Cost: a thread-local load, two
 /// multiplications.
 /// @tparam A  the machine's atomics
-template <sync::Atomics A>
+template <sync::Atomics A = sync::NativeAtomics>
 struct ByHash {
   /// The machine's atomics.
   using Atomics = A;
@@ -65,7 +65,7 @@ struct CurrentCpu<sync::NativeAtomics> {
 /// Spreads by the current CPU: two threads meet in a shard only if one was preempted or migrated within an operation.
 /// Cost: three loads.
 /// @tparam A  the machine's atomics
-template <sync::Atomics A>
+template <sync::Atomics A = sync::NativeAtomics>
 struct ByCpu {
   /// The machine's atomics.
   using Atomics = A;

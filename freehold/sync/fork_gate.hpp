@@ -87,7 +87,7 @@ class ForkGate {
   // The calling thread is about to fork: refuses all others. Then the caller waits until every mark but its own is_quiet().
   void close() noexcept {
     forks_.fetch_add(1, std::memory_order_relaxed);  // relaxed: the fence orders it
-    (void)fence_others();
+    order_others();
   }
   // Orders what the caller wrote before the marks that it reads next: a thread whose mark is_quiet() then sees the former
   // once it enters again. False: the system refuses, and nothing is ordered.
@@ -98,6 +98,14 @@ class ForkGate {
     }
     return heavy_fence();
   }
+  // The same. Where the system refuses it waits instead: a CPU's stores are seen long before a millisecond has passed.
+  void order_others() const noexcept {
+    constexpr int kNaps = 20;  // of 50 us
+    if (!fence_others())
+      for (int i = 0; i < kNaps; ++i) A::yield();
+  }
+  // True if fence_others() fences all threads; else it fences the caller, as each thread does where it sets its mark.
+  [[nodiscard]] bool fences_others() const noexcept { return how_.load(std::memory_order_relaxed) != kAlone; }
   [[nodiscard]] static bool is_quiet(const Mark& mark) noexcept { return mark.load(Orders::kLook) == 0; }
   [[nodiscard]] bool shared_marks_are_quiet() const noexcept {
     for (const SharedMark& shared : shared_)

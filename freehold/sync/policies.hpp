@@ -49,7 +49,6 @@ struct UnsharedAtomics {
     T fetch_sub(T value, Order = {}) noexcept { return exchange(value_ - value); }
     T fetch_or(T value, Order = {}) noexcept { return exchange(value_ | value); }
     T fetch_and(T value, Order = {}) noexcept { return exchange(value_ & value); }
-    T fetch_xor(T value, Order = {}) noexcept { return exchange(value_ ^ value); }
 
    private:
     T value_{};

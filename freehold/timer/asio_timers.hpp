@@ -4,7 +4,7 @@
 //
 //   boost::asio::io_context context;
 //   freehold::timer::AsioTimers<> timers(context);
-//   const auto id = timers.create(callback, argument);
+//   const auto id = timers.create([&] { connection.ping(); });
 //   timers.set_after(id, 30s);
 //   context.run();                                   // returns when no timer is armed and nothing else is to do
 //

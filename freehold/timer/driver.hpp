@@ -2,10 +2,10 @@
 // Timers on a thread of their own: it sleeps until the next one is due, calls what is, and sleeps again.
 //
 //   freehold::timer::Driver<> timers;                      // a TimerWheel of milliseconds; or Driver<TimerQueue<AnyThread>>
-//   const auto id = timers.create(callback, context);
+//   const auto id = timers.create([&] { connection.ping(); });
 //   timers.set_after(id, 30s);                             // from any thread
 //   timers.destroy(id);
-//   timers.quiesce();                                      // now no callback of it runs: the context may go
+//   timers.quiesce();                                      // now no callback of it runs: the connection may go
 //
 // Threads: any, for create, set, cancel, destroy and quiesce; callbacks run in the driver's thread, one after the other.
 // Cost: those of the timers, and of Alarm: one fence for a set(), and a system call when it is the earliest by far.
@@ -24,7 +24,6 @@
 
 #include "freehold/sync/atomics.hpp"
 #include "freehold/timer/alarm.hpp"
-#include "freehold/timer/sleep.hpp"
 #include "freehold/timer/timer_wheel.hpp"
 
 namespace freehold::timer {
@@ -132,14 +131,13 @@ class Driver {
   ~Driver() { stop(); }
 
   /// Creates a timer that is not armed.
-  /// @param callback  is called by advance() when the timer's time has come
-  /// @param context   its first argument
+  /// @param callback  is called by advance() when the timer's time has come; see Callback
   /// @return its handle; none if there is no memory or no room.
-  [[nodiscard]] TimerId create(Callback callback, void* context) noexcept {
-    const TimerId id = timers_.create(callback, context);
+  [[nodiscard]] TimerId create(Callback callback) noexcept {
+    const TimerId id = timers_.create(callback);
     if constexpr (kReclaims) {
       if (!id) [[unlikely]]
-        return create_after_reclaiming(callback, context);
+        return create_after_reclaiming(callback);
       if (id.index() >= reclaim_at_.load(std::memory_order_relaxed)) [[unlikely]]
         reclaim(id.index());
     }
@@ -214,12 +212,12 @@ class Driver {
   }
   // There is no room, but perhaps for the timers that were destroyed and that the thread has not looked at. Each round looks
   // at kBudget of them.
-  [[gnu::noinline]] TimerId create_after_reclaiming(Callback callback, void* context) noexcept {
+  [[gnu::noinline]] TimerId create_after_reclaiming(Callback callback) noexcept {
     if (thread_.is_caller()) return {};
     std::uint32_t rests = rests_.load(std::memory_order_acquire);  // acquire: pairs with run()
     for (unsigned seen = 0; seen < 2;) {                           // the first rest may have come of a look before our call
       if (!rounds_.pass([this] { alarm_.wake(); })) return {};
-      if (const TimerId id = timers_.create(callback, context); id) return id;
+      if (const TimerId id = timers_.create(callback); id) return id;
       if (const std::uint32_t now = rests_.load(std::memory_order_acquire); now != rests) {
         rests = now;
         ++seen;

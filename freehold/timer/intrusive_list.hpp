@@ -114,13 +114,17 @@ class IntrusiveList {
   void for_each(F&& f) const {
     for (ListHook<T>* at = end_.next(); at != &end_; at = at->next()) f(at->object());
   }
-  /// Ends the process in a checked build if the invariant does not hold. Cost: O(n).
+
+ private:
+  template <class Locking>
+  friend class TimerQueue;
+  friend struct Inside;  // tests/support/inside.hpp
+
+  // Ends the process in a checked build if the invariant does not hold. Cost: O(n).
   void check_invariants() const {
     FREEHOLD_ASSERT(end_.is_consistent());
     for_each([](T& object) { FREEHOLD_ASSERT(hook(object).is_consistent()); });
   }
-
- private:
   [[nodiscard]] static ListHook<T>& hook(T& object) noexcept { return object; }
 
   ListHook<T> end_;

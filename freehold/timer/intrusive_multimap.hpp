@@ -103,7 +103,13 @@ class IntrusiveMultimap {
       for (ListHook<T>* at = head->next(); at != head; at = at->next()) f(std::as_const(at->object()));
     }
   }
-  /// Ends the process in a checked build if the invariant does not hold. Cost: O(n).
+
+ private:
+  template <class Locking>
+  friend class TimerQueue;
+  friend struct Inside;  // tests/support/inside.hpp
+
+  // Ends the process in a checked build if an invariant does not hold. Cost: O(n).
   void check_invariants() const {
     FREEHOLD_ASSERT((root_ == nullptr) == (first_ == nullptr) && (root_ == nullptr || root_->parent_ == nullptr));
     FREEHOLD_ASSERT(first_ == nullptr || first_->left_ == nullptr);
@@ -122,7 +128,6 @@ class IntrusiveMultimap {
     }
   }
 
- private:
   using Hook = MultimapHook<T, Key>;
   // A key's place is at a head of the same key, or else below `parent`.
   struct Place {

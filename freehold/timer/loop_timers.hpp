@@ -13,7 +13,6 @@
 #include <optional>
 #include <utility>
 
-#include "freehold/timer/sleep.hpp"
 #include "freehold/timer/timer.hpp"
 
 namespace freehold::timer {
@@ -42,10 +41,9 @@ class LoopTimers {
   LoopTimers& operator=(const LoopTimers&) = delete;
 
   /// Creates a timer that is not armed.
-  /// @param callback  is called by advance() when the timer's time has come
-  /// @param context   its first argument
+  /// @param callback  is called by advance() when the timer's time has come; see Callback
   /// @return its handle; none if there is no memory or no room.
-  [[nodiscard]] TimerId create(Callback callback, void* context) noexcept { return timers_.create(callback, context); }
+  [[nodiscard]] TimerId create(Callback callback) noexcept { return timers_.create(callback); }
   /// Arms a timer, or arms it again.
   /// @param id    the timer
   /// @param time  when it fires

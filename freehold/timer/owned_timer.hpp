@@ -65,7 +65,7 @@ class OwnedTimer {
   template <std::invocable F>
   OwnedTimer(T& timers, F&& f) : block_(new Call<std::decay_t<F>>(timers, std::forward<F>(f))) {
     Block& block = get();
-    block.id = timers.create(fire, &block);
+    block.id = timers.create([&block] { fire(block); });
     if (!block.id) {
       block.end(block);
 #ifdef __cpp_exceptions
@@ -199,8 +199,7 @@ class OwnedTimer {
     block.due.store(time);
     return block.timers.set(block.id, time);
   }
-  static void fire(void* context, TimerId) {
-    Block& block = *static_cast<Block*>(context);
+  static void fire(Block& block) {
     repeat(block);
     block.is_running.store(true);
     block.call(block);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The interface that all timer structures share: handles, callbacks, time, and the concept `Timers`.
+// The interface that all timer structures share: handles, callbacks, time, the concept `Timers`, and co_await.
 //
 //   TimerWheel<> timers;                                            // or TimerQueue<>
-//   const TimerId id = timers.create(callback, context);
+//   const TimerId id = timers.create([&] { connection.ping(); });
 //   timers.set(id, Clock::now() + 30s);                             // arms it, or arms it again
 //   timers.cancel(id);                                              // true: it was armed, and will not fire
 //   if (const auto at = timers.next_expiry()) sleep_until(*at);
@@ -22,11 +22,14 @@
 #include <chrono>
 #include <compare>
 #include <concepts>
+#include <coroutine>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <type_traits>
 #include <utility>
+
+#include "freehold/base/callback.hpp"
 
 namespace freehold::timer {
 
@@ -63,8 +66,10 @@ class TimerId {
   std::uint64_t value_ = 0;
 };
 
-/// Called by advance(), in its thread, without any lock. It must not throw.
-using Callback = void (*)(void* context, TimerId timer);
+/// A timer's function, called by advance(), in its thread, without any lock; it must not throw. It takes the timer, or
+/// nothing. It is as large as a pointer at most, such as a lambda that captures one reference, or std::ref() of a larger
+/// function, which must outlive the timer. OwnedTimer keeps any function.
+using Callback = base::Callback<void(TimerId timer)>;
 
 /// The result of a set().
 enum class SetResult : std::uint8_t {
@@ -106,8 +111,8 @@ struct TimerStats {
 /// A timer structure, with the functions and promises above.
 /// @tparam T  the structure
 template <class T>
-concept Timers = requires(T& timers, Callback callback, void* context, TimerId id, TimePoint time, std::size_t budget) {
-  { timers.create(callback, context) } -> std::same_as<TimerId>;
+concept Timers = requires(T& timers, Callback callback, TimerId id, TimePoint time, std::size_t budget) {
+  { timers.create(callback) } -> std::same_as<TimerId>;
   { timers.set(id, time) } -> std::same_as<SetResult>;
   { timers.cancel(id) } -> std::same_as<bool>;
   { timers.destroy(id) } -> std::same_as<bool>;
@@ -146,15 +151,6 @@ template <class Rep, class Period>
   return step < Clock::duration::zero() ? TimePoint::min() : TimePoint::max();
 }
 
-/// Arms a timer of any structure.
-/// @param timers  the structure
-/// @param id      the timer
-/// @param delay   how long from now; any unit of std::chrono
-template <class T, class Rep, class Period>
-SetResult set_after(T& timers, TimerId id, std::chrono::duration<Rep, Period> delay) noexcept {
-  return timers.set(id, after(delay));
-}
-
 /// Returns whether a timer of any structure will fire.
 /// @param timers  the structure
 /// @param id      the timer
@@ -177,22 +173,56 @@ template <class T>
   return is_beyond ? Clock::duration::max() : Clock::duration(count);
 }
 
-/// Creates a timer that calls `f(id)`, or `f()`. Nothing is copied or allocated for f.
-/// @param timers  the structure
-/// @param f       must outlive the timer
-/// @return as create().
-template <class T, class F>
-[[nodiscard]] TimerId create_calling(T& timers, F& f) {
-  return timers.create(
-      [](void* context, TimerId id) {
-        F& call = *static_cast<F*>(context);
-        if constexpr (std::is_invocable_v<F&, TimerId>)
-          call(id);
-        else
-          call();
-      },
-      const_cast<void*>(static_cast<const void*>(__builtin_addressof(f))));
-}
+/// An awaitable: the coroutine goes on when a time has come. The result is true then, and false if there was no timer to be
+/// had; the coroutine has not waited in that case. One that is destroyed while it waits takes the timer along; with a
+/// driver, not while it is being resumed. Threads: as create() and set() of T. Cost: one timer, created and destroyed.
+/// @tparam T  the timers
+template <class T>
+class [[nodiscard]] Sleep {
+ public:
+  /// @param timers  must outlive the wait
+  /// @param time    when the coroutine goes on
+  Sleep(T& timers, TimePoint time) noexcept : timers_(timers), time_(time) {}
+  Sleep(const Sleep&) = delete;
+  Sleep& operator=(const Sleep&) = delete;
+  /// Takes the timer along, if the coroutine is destroyed while it waits.
+  ~Sleep() {
+    if (!id_) return;
+    timers_.destroy(id_);
+    if constexpr (requires(T& timers) { timers.quiesce(); }) timers_.quiesce();
+  }
+
+  /// Requirements of an awaitable.
+  static constexpr bool await_ready() noexcept { return false; }
+  /// Arms the timer.
+  /// @param waiting  the coroutine
+  bool await_suspend(std::coroutine_handle<> waiting) noexcept {
+    waiting_ = waiting;
+    const TimerId id = timers_.create([this] { wake(); });
+    if (!id) return false;
+    id_ = id;
+    has_come_ = true;
+    // From set() on this belongs to the thread that calls the timer.
+    T& timers = timers_;
+    if (is_set(timers.set(id, time_))) return true;
+    has_come_ = false;
+    return false;
+  }
+  /// Returns whether the time has come.
+  [[nodiscard]] bool await_resume() const noexcept { return has_come_; }
+
+ private:
+  void wake() {
+    timers_.destroy(std::exchange(id_, {}));
+    waiting_.resume();
+  }
+
+  T& timers_;
+  TimePoint time_;
+  TimerId id_;  // while the timer is there
+  std::coroutine_handle<> waiting_;
+  bool has_come_ = false;
+};
 
 }  // namespace freehold::timer
 

@@ -21,7 +21,6 @@
 #include "freehold/timer/intrusive_multimap.hpp"
 #include "freehold/timer/locking.hpp"
 #include "freehold/timer/node_array.hpp"
-#include "freehold/timer/sleep.hpp"
 #include "freehold/timer/timer.hpp"
 
 namespace freehold::timer {
@@ -43,16 +42,14 @@ class TimerQueue {
   TimerQueue& operator=(const TimerQueue&) = delete;
 
   /// Creates a timer that is not armed.
-  /// @param callback  is called by advance() when the timer's time has come
-  /// @param context   its first argument
+  /// @param callback  is called by advance() when the timer's time has come; see Callback
   /// @return its handle; none if there is no memory or no room.
-  [[nodiscard]] TimerId create(Callback callback, void* context) noexcept {
+  [[nodiscard]] TimerId create(Callback callback) noexcept {
     const Guard guard(lock_);
     const std::uint32_t index = nodes_.allocate();
     if (index == kNoNode) return {};
     Node& node = nodes_[index];
     node.callback = callback;
-    node.context = context;
     node.is_live = true;
     return TimerId(index, node.generation);
   }
@@ -160,7 +157,10 @@ class TimerQueue {
     return progress;
   }
 
-  /// Ends the process in a checked build if an invariant does not hold. For tests. Cost: O(n).
+ private:
+  friend struct Inside;  // tests/support/inside.hpp
+
+  // Ends the process in a checked build if an invariant does not hold. Cost: O(n).
   void check_invariants() const {
     const Guard guard(lock_);
     queue_.check_invariants();
@@ -178,10 +178,8 @@ class TimerQueue {
     FREEHOLD_ASSERT(linked == listed);
   }
 
- private:
   struct Node : MultimapHook<Node, TimePoint> {
-    Callback callback = nullptr;
-    void* context = nullptr;
+    Callback callback;
     std::uint32_t generation = 1;
     std::uint32_t next_free = kNoNode;
     bool is_live = false;  // created and not destroyed
@@ -214,9 +212,8 @@ class TimerQueue {
     Node& node = due_.pop_front();
     const TimerId id(nodes_.index_of(node), node.generation);
     const Callback callback = node.callback;
-    void* const context = node.context;
     const Unguard<Mutex> callbacks_run_without_the_lock(lock_);
-    callback(context, id);
+    callback(id);
   }
 
   [[no_unique_address]] mutable Mutex lock_;

@@ -2,7 +2,7 @@
 // A hierarchical timing wheel: set and cancel in O(1), whatever the number of timers and however far their times.
 //
 //   freehold::TimerWheel<> timers;                       // for one thread; TimerWheel<timer::AnyThread> for several
-//   const auto id = timers.create(callback, context);
+//   const auto id = timers.create([&] { connection.ping(); });
 //   timers.set_after(id, 30s);
 //   timers.advance(timer::Clock::now());
 //
@@ -32,7 +32,6 @@
 #include "freehold/base/check.hpp"
 #include "freehold/timer/locking.hpp"
 #include "freehold/timer/node_array.hpp"
-#include "freehold/timer/sleep.hpp"
 #include "freehold/timer/tick_clock.hpp"
 #include "freehold/timer/timer.hpp"
 #include "freehold/timer/timer_state.hpp"
@@ -71,16 +70,14 @@ class BasicTimerWheel {
   BasicTimerWheel& operator=(const BasicTimerWheel&) = delete;
 
   /// Creates a timer that is not armed.
-  /// @param callback  is called by advance() when the timer's time has come
-  /// @param context   its first argument
+  /// @param callback  is called by advance() when the timer's time has come; see Callback
   /// @return its handle; none if there is no memory or no room.
-  [[nodiscard]] TimerId create(Callback callback, void* context) noexcept {
+  [[nodiscard]] TimerId create(Callback callback) noexcept {
     const std::uint32_t index = nodes_.allocate();
     if (index == kNoNode) [[unlikely]]
       return {};
     Node& node = nodes_[index];
     node.callback.store(callback);
-    node.context.store(context);
     return TimerId(index, node.state.begin());
   }
 
@@ -212,7 +209,10 @@ class BasicTimerWheel {
     return progress;
   }
 
-  /// Ends the process in a checked build if an invariant does not hold; at rest. For tests. Cost: O(n).
+ private:
+  friend struct Inside;  // tests/support/inside.hpp
+
+  // Ends the process in a checked build if an invariant does not hold; at rest. Cost: O(n).
   void check_invariants() const {
     FREEHOLD_ASSERT(position_ <= target_);
     std::size_t linked = 0;
@@ -237,7 +237,6 @@ class BasicTimerWheel {
     FREEHOLD_ASSERT(linked == 0);
   }
 
- private:
   // At most so many timers are looked at for one next_expiry().
   static constexpr std::size_t kLooks = 64;
 
@@ -254,7 +253,6 @@ class BasicTimerWheel {
     // Written by any thread; then by its creator; then by the thread that posts it, until the owner has read it.
     typename StateOf<Locking>::type state;
     typename Locking::template var<Callback> callback;
-    typename Locking::template var<void*> context;
     typename Locking::template var<std::uint32_t> next_posted;
     WheelLink link;
 
@@ -337,7 +335,7 @@ class BasicTimerWheel {
 
   void call(std::uint32_t index) noexcept {
     const Node& node = nodes_[index];
-    node.callback.load()(node.context.load(), TimerId(index, node.state.generation()));
+    node.callback.load()(TimerId(index, node.state.generation()));
   }
 
   // The next timer that advance() has to look at, or kNoNode; goes on to the slot of it.

@@ -2,7 +2,7 @@
 // Timers on libuv: a wheel whose timers fire in a loop, by one uv_timer_t for all of them.
 //
 //   freehold::timer::UvTimers<> timers(*uv_default_loop());
-//   const auto id = timers.create(callback, argument);
+//   const auto id = timers.create([&] { connection.ping(); });
 //   timers.set_after(id, 30s);
 //   uv_run(uv_default_loop(), UV_RUN_DEFAULT);       // returns when no timer is armed and nothing else is to do
 //

@@ -153,17 +153,17 @@ void beyond_the_cpus(const Scaling& scaling, unsigned cpus, Claims& claims) {
   claims.at_most(words("six-processes", kProcessesStatement, Mode::kProcesses), six(Mode::kProcesses), 1.1);
 }
 
-// A remedy of the article's that allocates in another way.
+// A remedy of the article's that allocates in another way, under this malloc.
 void remedy(const Scaling& scaling, Claims& claims, Workload test, const std::string& id, const char* statement,
-            const char* limits) {
+            const char* limits, const char* subject = kSystem) {
   const std::uint32_t n = scaling.most();
   const Sets shared = scaling.cpu(Workload::kAllocate, Mode::kThreads, kSystem, 1),
-             own = scaling.cpu(test, Mode::kThreads, kSystem, 1);
+             own = scaling.cpu(test, Mode::kThreads, subject, 1);
   claims.at_least(
       {id + "-faster", statement,
        fmt::format("{} ns of CPU for a node, {} with the system's malloc", figure_text(own), figure_text(shared)), limits},
       quotient(shared, own), 1.25);
-  const Sets scales = scaling.speed(test, Mode::kThreads, kSystem, n),
+  const Sets scales = scaling.speed(test, Mode::kThreads, subject, n),
              compute = scaling.speed(Workload::kCompute, Mode::kThreads, kSystem, n);
   claims.at_least(
       {id + "-scales", "and threads scale with it, since nothing is synchronised",
@@ -411,6 +411,9 @@ void find_scaling(const Results& results, Findings& findings) {
   remedy(scaling, claims, Workload::kObject, "object-heap",
          "a heap for each object, which ends with it, is much faster than the common one",
          "one thread; OwnerLockedHeap, which frees no node");
+  remedy(scaling, claims, Workload::kScoped, "untouched-object",
+         "a question of ours: with its containers untouched, the heap by scope, is an object's heap faster, too?",
+         "one thread; a HeapScope of a PrivateHeap, which frees no node; Freehold's malloc", "freehold");
   remedy(scaling, claims, Workload::kReserved, "reserved-heap",
          "memory that was allocated before, is used again, and is freed at once, is much faster, too",
          "one thread; OwnerLockedHeap::reserve and release_all");

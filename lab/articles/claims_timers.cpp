@@ -49,6 +49,11 @@ class Timers {
                                   figure_text(cost(kArticlesPrivate, cancel_, Phase::kCancel))),
                       "create, set and cancel in a heap that is worn: the least of the three"},
                      least_of(phases), 1);
+    claims_.at_least(
+        {"untouched-containers",
+         "a question of ours: with the containers untouched, is a private heap by scope faster than new, too?",
+         all_text(kArticlesQueue, kArticlesScopes), "create and set in a scope, under Freehold's malloc; " + kFresh},
+        gain_of(kArticlesQueue, kArticlesScopes, Phase::kAll), 1.05);
     claims_.at_least({"slower-private-heap", "on the private heap that was there already the queue is slower than with new",
                       all_text(kArticlesQueue, kArticlesPool),
                       "std::pmr::unsynchronized_pool_resource; the article's was HeapAlloc's; " + kFresh},

@@ -135,13 +135,15 @@ timers::Settings timers_of(const Choice& choice) {
   using timers::Trial;
   timers::Settings settings;
   std::string names =
-      "article,article-1-arena,article-containers,article-containers-1-arena,article-private,article-pool-resource,"
+      "article,article-1-arena,article-containers,article-containers-1-arena,article-private,article-scopes,"
+      "article-pool-resource,"
       "article-wheel,article-wheel-containers,article-wheel-private,queue,wheel";
   if (find_by_name(timers::candidates(), timers::kArticlesMspace) != nullptr) names += ",article-mspace";
   settings.structures = parse_candidates(timers::candidates(), "--timers", names);
   settings.tests = {Trial::kFreshRandom, Trial::kFreshAscending, Trial::kRandom, Trial::kCancel, Trial::kShared};
   settings.loads = {timers::Load::kAlone, timers::Load::kHeap};
   settings.repeat = sets_of(choice, 5);
+  settings.freehold_library = choice.library;
   settings.background = 1;  // a CPU for it and one for the timers: more would take cache and CPU time as well
   settings.milliseconds = choice.quick ? 5 : 60;
   if (choice.quick) settings.count = settings.cancelled = settings.shared = 10'000;
@@ -152,7 +154,7 @@ const std::vector<std::uint32_t> kArticlesWorkers{1, 2, 3, 4, 6};
 
 scale::Settings scale_of(const Choice& choice, std::vector<Workload> tests) {
   scale::Settings settings;
-  settings.subjects = scale::subjects_of({find_allocator("system"), find_allocator("freehold")});
+  settings.subjects = scale::subjects_of({find_allocator("system"), {"freehold", choice.library}});
   settings.tests = std::move(tests);
   settings.workers = kArticlesWorkers;
   settings.repeat = sets_of(choice, 3);
@@ -211,7 +213,8 @@ bool Results::has_failures() const { return !failures_of(*this).empty(); }
 void add_options(Command& command) { options().add_to(command, "docs/articles.md has the claims and a stored run."); }
 
 int run_command() {
-  const Choice choice = options().settings();
+  Choice choice = options().settings();
+  if (std::ranges::max(choice.articles) > 2) choice.library = find_freehold_library();
   if (choice.quick && choice.full) throw Failure(kExitRefused, "--full: it cannot be --quick, too");
   const Results plan = plan_of(choice);
   if (const auto [seconds, measurements] = extent_of(plan); choice.full) {
@@ -298,9 +301,9 @@ Results plan_of(const Choice& choice) {
   }
   if (has(3)) add(plan.timers, timers_of(choice));
   if (has(4)) {
-    scale::Settings scaling =
-        scale_of(choice, {Workload::kCompute, Workload::kAllocate, Workload::kMixed, Workload::kMemory, Workload::kOwnMemory,
-                          Workload::kObject, Workload::kReserved, Workload::kWorkerHeap, Workload::kLocked});
+    scale::Settings scaling = scale_of(
+        choice, {Workload::kCompute, Workload::kAllocate, Workload::kMixed, Workload::kMemory, Workload::kOwnMemory,
+                 Workload::kObject, Workload::kScoped, Workload::kReserved, Workload::kWorkerHeap, Workload::kLocked});
     scaling.modes = {Mode::kThreads, Mode::kProcesses, Mode::kPool};
     add(plan.scaling, scaling);
     add(plan.one_cpu, one_cpu_of(choice));

@@ -24,6 +24,7 @@ struct Choice {
   bool quick = false;        // a tenth of the work, one set unless `repeat` is given
   bool full = false;         // the articles' own counts
   std::string store = {};    // the file that keeps finished measurements; empty: none
+  std::string library = {};  // Freehold's malloc, which articles 3 to 5 need
 };
 
 // The parts that no chosen article needs are empty. A plan is results without measurements.
@@ -59,7 +60,6 @@ inline void drop_disturbed(Results& results) {
   for_each_part(results, [](auto& part) { lab::drop_disturbed(*part); });
 }
 
-// Throws Failure when Freehold's library, which article 4's claims need, cannot be found.
 [[nodiscard]] Results plan_of(const Choice& choice);
 
 // Without the parts that were not begun before an interrupt.

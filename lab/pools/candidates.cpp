@@ -6,6 +6,7 @@
 #include "lab/pools/library_pools.hpp"
 #include "lab/pools/run.hpp"
 #include "lab/pools/strategies.hpp"
+#include "lab/strategies/registry.hpp"
 
 namespace freehold::lab::pools {
 namespace {

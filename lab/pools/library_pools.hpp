@@ -28,7 +28,6 @@ class LockedBoostPool {
     pool_.free(slot);
   }
   [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
-  [[nodiscard]] static sync::Contention contention() noexcept { return {}; }
 
  private:
   std::size_t capacity_;
@@ -52,7 +51,6 @@ class PoolResource {
   [[nodiscard]] void* acquire() noexcept { return resource_.allocate(shape_.slot_bytes, shape_.alignment); }
   void release(void* slot) noexcept { resource_.deallocate(slot, shape_.slot_bytes, shape_.alignment); }
   [[nodiscard]] std::size_t capacity() const noexcept { return shape_.slots; }
-  [[nodiscard]] static sync::Contention contention() noexcept { return {}; }
 
  private:
   pool::PoolShape shape_;
@@ -84,7 +82,6 @@ class ThreadFreeList {
     top_ = node;
   }
   [[nodiscard]] std::size_t capacity() const noexcept { return memory_.bytes() / slot_bytes_; }
-  [[nodiscard]] static sync::Contention contention() noexcept { return {}; }
 
  private:
   struct Node {

@@ -105,7 +105,11 @@ Report run_tests(const Job& job, const auto& make, const auto& test) {
     for (std::uint32_t i = 0; i < job.threads / 2; ++i) rings.push_back(std::make_unique<SlotRing>());
   }
   std::vector<PaddedShare> shares(job.threads);
-  const sync::Contention before = pool.contention();
+  const auto counted = [&] {
+    if constexpr (requires { pool.contention(); }) return pool.contention();
+    return sync::Contention{};
+  };
+  const sync::Contention before = counted();
   Report report;
   const Body body = [&](GroupWorker& worker) {
     if (from_heap) warm_heap((batch_of(job) + kept_of(job)) * (shape.slot_bytes + 32));
@@ -116,7 +120,7 @@ Report run_tests(const Job& job, const auto& make, const auto& test) {
     return share.correct;
   };
   run_group(Mode::kThreads, job.threads, body, report);
-  const sync::Contention after = pool.contention();
+  const sync::Contention after = counted();
   for (const PaddedShare& line : shares) {
     report.operations += line.share.operations;
     report.failures += line.share.failures;

@@ -75,6 +75,7 @@ void choose_usual_allocators(Settings& settings) {
 void add_jobs(std::vector<Job>& jobs, const Settings& settings, Workload test, Mode mode) {
   for (const Subject& subject : settings.subjects) {
     if (runs_as_processes(test) && subject.source != Source::kMalloc) continue;
+    if (needs_freehold(test) && subject.name != "freehold") continue;
     for (const std::uint32_t workers : workers_of(settings, test))
       jobs.push_back({.test = test,
                       .mode = mode,
@@ -95,11 +96,12 @@ class Calibration {
  public:
   Calibration(Results& results, Interrupts& interrupts) : results_(results), interrupts_(interrupts) {}
 
-  [[nodiscard]] std::uint64_t units_for(Workload test) {
+  // `first`: the first job of a workload.
+  [[nodiscard]] std::uint64_t units_for(const Job& first) {
     const double wished_ns = 1e6 * results_.settings.milliseconds;
     std::uint64_t units = 1;
     for (;;) {
-      const auto taken_ns = try_units(test, units);
+      const auto taken_ns = try_units(first, units);
       if (!taken_ns) return 1;
       const double factor = wished_ns / *taken_ns;
       const bool close = factor < 4;
@@ -111,17 +113,18 @@ class Calibration {
 
  private:
   // Nanoseconds of `units` units. None: interrupted or failed.
-  [[nodiscard]] std::optional<double> try_units(Workload test, std::uint64_t units) {
+  [[nodiscard]] std::optional<double> try_units(const Job& first, std::uint64_t units) {
     const Settings& settings = results_.settings;
-    const Job job{.test = test,
-                  .workers = workers_of(settings, test).front(),
+    const Job job{.test = first.test,
+                  .workers = workers_of(settings, first.test).front(),
                   .iterations = settings.iterations,
                   .units = units,
                   .one_cpu = settings.one_cpu,
-                  .milliseconds = settings.milliseconds};
+                  .milliseconds = settings.milliseconds,
+                  .library = needs_freehold(first.test) ? first.library : ""};
     const Measured<Report> measured = measure(job, interrupts_);
     if (const NoReport* none = std::get_if<NoReport>(&measured))
-      results_.notes.push_back(fmt::format("{} could not be calibrated: {}", name_of(test), none->why));
+      results_.notes.push_back(fmt::format("{} could not be calibrated: {}", name_of(first.test), none->why));
     const Report* const report = std::get_if<Report>(&measured);
     return report == nullptr ? std::nullopt
                              : std::optional(static_cast<double>(std::max<std::uint64_t>(report->elapsed_ns, 1)));
@@ -133,13 +136,15 @@ class Calibration {
 
 bool calibrate(Results& results, Interrupts& interrupts, Progress& progress) {
   for (const Workload test : results.settings.tests) {
+    const auto first = std::ranges::find(results.series, test, [](const Series& series) { return series.job.test; });
+    if (first == results.series.end()) continue;
     progress.show(0, 0, std::string(name_of(test)));
     SampleStore* const store = results.settings.store;
     const std::string key =
         fmt::format("units of {} in {} ms of {} iterations{}", name_of(test), results.settings.milliseconds,
                     results.settings.iterations, results.settings.one_cpu ? " on one CPU" : "");
     const auto stored = store != nullptr ? store->find<std::uint64_t>(key) : std::nullopt;
-    const std::uint64_t units = stored ? *stored : Calibration(results, interrupts).units_for(test);
+    const std::uint64_t units = stored ? *stored : Calibration(results, interrupts).units_for(first->job);
     if (store != nullptr && !stored && interrupts.arrived() == 0) store->add(key, units);
     for (Series& series : results.series)
       if (series.job.test == test) series.job.units = units;
@@ -217,10 +222,9 @@ int run_command() {
   if (settings.iterations < most)
     throw Failure(kExitRefused, fmt::format("--iterations: {} are too few for {} workers", settings.iterations, most));
   if (jobs_of(settings).empty()) {
-    throw Failure(
-        kExitRefused,
-        "--mode: there is nothing to measure; isolation and handover run in threads only, and memory, own-memory, object, "
-        "reserved and worker-heap not in a pool");
+    throw Failure(kExitRefused,
+                  "--mode: there is nothing to measure; isolation and handover run in threads only, memory, own-memory, "
+                  "object, scoped, reserved and worker-heap not in a pool, and scoped under freehold alone");
   }
   return lab::run_command(options().files(), settings, run_experiment, page_parts());
 }

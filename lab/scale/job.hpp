@@ -15,8 +15,8 @@
 namespace freehold::lab::scale {
 
 // The scaling article's four workloads; the fourth with separate memory for each worker; the second one with the article's
-// remedies, a heap for each list, the same reserved and used again, a heap for each worker; a component with one lock
-// inside; the thread-local article's two tests.
+// remedies, a heap for each list, the same by a scope, reserved and used again, a heap for each worker; a component with one
+// lock inside; the thread-local article's two tests.
 enum class Workload : std::uint8_t {
   kCompute,
   kAllocate,
@@ -24,13 +24,14 @@ enum class Workload : std::uint8_t {
   kMemory,
   kOwnMemory,
   kObject,
+  kScoped,
   kReserved,
   kWorkerHeap,
   kLocked,
   kIsolation,
   kHandover
 };
-inline constexpr Names<Workload, 11> kWorkloads{{"compute", "allocate", "mixed", "memory", "own-memory", "object",
+inline constexpr Names<Workload, 12> kWorkloads{{"compute", "allocate", "mixed", "memory", "own-memory", "object", "scoped",
                                                  "reserved", "worker-heap", "locked", "isolation", "handover"}};
 [[nodiscard]] constexpr const auto& names_of(Workload) { return kWorkloads; }
 // The allocator of the thread-local article's tests: the process's malloc, which may be a preloaded library, or the
@@ -42,6 +43,8 @@ using tools::name_of;
 
 // All but the last two run as threads and as processes; the two tests of the thread-local article are about threads.
 [[nodiscard]] constexpr bool runs_as_processes(Workload test) { return test <= Workload::kLocked; }
+// Scopes need Freehold's malloc.
+[[nodiscard]] constexpr bool needs_freehold(Workload test) { return test == Workload::kScoped; }
 // Tasks of a pool cannot keep memory or a heap from one task to the next.
 [[nodiscard]] constexpr bool runs_in_a_pool(Workload test) { return test <= Workload::kMixed || test == Workload::kLocked; }
 // An operation's name in tables: "round", "node", "word", "block".

@@ -4,10 +4,10 @@
 (() => {
   const { data, make, byId, number, megabytes, legend, plotInto, plural, claimBar, claimRatio, claimWanted } = page;
   const { settings } = data;
-  const workloads = settings.tests.filter((t) => ['compute', 'allocate', 'mixed', 'memory', 'own-memory', 'object', 'reserved', 'worker-heap', 'locked'].includes(t));
+  const workloads = settings.tests.filter((t) => ['compute', 'allocate', 'mixed', 'memory', 'own-memory', 'object', 'scoped', 'reserved', 'worker-heap', 'locked'].includes(t));
   const blockTests = settings.tests.filter((t) => ['isolation', 'handover'].includes(t));
   const allocators = settings.subjects.filter((s) => s.source === 'malloc').map((s) => s.name);
-  const workloadColor = { compute: '--c0', allocate: '--c1', mixed: '--c2', memory: '--c3', 'own-memory': '--c6', object: '--c5', reserved: '--c7', 'worker-heap': '--c0', locked: '--c4' };
+  const workloadColor = { compute: '--c0', allocate: '--c1', mixed: '--c2', memory: '--c3', 'own-memory': '--c6', object: '--c5', scoped: '--c2', reserved: '--c7', 'worker-heap': '--c0', locked: '--c4' };
   const subjectColor = new Map([['system', '--c1'], ['freehold', '--c3'], ['owner-article', '--c4'], ['owner-mutex', '--c0'], ['owner-lock-free', '--c2']]);
   settings.subjects.filter((s) => !subjectColor.has(s.name)).forEach((s, i) => subjectColor.set(s.name, `--c${4 + (i % 4)}`));
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "freehold/process.hpp"
+#include "freehold/process/worker/worker_protocol.hpp"
 #include "lab/experiment/job_words.hpp"
 #include "lab/scale/job.hpp"
 

@@ -64,6 +64,7 @@ Body body_of(const Job& job) {
     case Workload::kMemory:
     case Workload::kOwnMemory: return memory_body(job);
     case Workload::kObject: return [job](GroupWorker& worker) { return object(job, worker); };
+    case Workload::kScoped: return [job](GroupWorker& worker) { return scoped(job, worker); };
     case Workload::kReserved: return [job](GroupWorker& worker) { return reserved(job, worker); };
     case Workload::kWorkerHeap: return [job](GroupWorker& worker) { return worker_heap(job, worker); };
     case Workload::kLocked: return [job](GroupWorker& worker) { return locked(job, worker); };
@@ -99,15 +100,15 @@ std::string Job::place() const { return fmt::format("{} ({})", name_of(test), na
 std::string Job::text() const { return fmt::format("{}, {} {}, {}", name_of(test), workers, name_of(mode), subject); }
 
 std::uint64_t Job::operations() const {
-  constexpr std::uint64_t kOfAUnit[] = {kComputeRounds, kListNodes,       kMixedNodes,    kMemoryWords,
-                                        kMemoryWords,   kListNodes,       kListNodes,     kListNodes,
-                                        kListNodes,     kIsolationBlocks, kHandoverBlocks};
+  constexpr std::uint64_t kOfAUnit[] = {kComputeRounds, kListNodes, kMixedNodes,      kMemoryWords,
+                                        kMemoryWords,   kListNodes, kListNodes,       kListNodes,
+                                        kListNodes,     kListNodes, kIsolationBlocks, kHandoverBlocks};
   return iterations * units * kOfAUnit[static_cast<std::size_t>(test)];
 }
 
 std::string_view operation_name(Workload test) {
-  constexpr std::string_view kNames[] = {"round", "node", "node", "word",  "word", "node",
-                                         "node",  "node", "node", "block", "block"};
+  constexpr std::string_view kNames[] = {"round", "node", "node", "word", "word",  "node",
+                                         "node",  "node", "node", "node", "block", "block"};
   return kNames[static_cast<std::size_t>(test)];
 }
 

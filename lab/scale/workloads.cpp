@@ -10,6 +10,7 @@
 
 #include "freehold/heap/heap_allocator.hpp"
 #include "freehold/heap/owner_locked_heap.hpp"
+#include "freehold/heap_scope.hpp"
 
 namespace freehold::lab::scale {
 namespace {
@@ -97,6 +98,18 @@ bool object(const Job& job, GroupWorker& worker) {
   return run_share(job, worker, [] {
     heap::OwnerLockedHeap heap;
     return list_comes_out_right_in(heap);
+  });
+}
+
+bool scoped(const Job& job, GroupWorker& worker) {
+  return run_share(job, worker, [] {
+    PrivateHeap heap;
+    const HeapScope scope(heap);
+    auto& list = *new std::list<char>;
+    build(list, kListNodes);
+    const bool right = sum_of(list) == expected_sum(kListNodes);
+    heap.release_all(heap::HeldBlocks::kEnd);
+    return right;
   });
 }
 

@@ -20,9 +20,10 @@ bool mixed(const Job& job, GroupWorker& worker);
 // Reads and writes every word of a block that other threads may have as well: the speed of the memory bus.
 bool memory(const Job& job, GroupWorker& worker, std::vector<std::uint64_t>& block);
 
-// allocate, each list in a heap that ends with it; in one heap that was reserved, and is emptied without freeing a node; in
-// a heap of the worker's; in a component that holds its one lock all the time.
+// allocate, each list in a heap that ends with it; the same by a scope, with a plain list; in one heap that was reserved,
+// and is emptied without freeing a node; in a heap of the worker's; in a component that holds its one lock all the time.
 bool object(const Job& job, GroupWorker& worker);
+bool scoped(const Job& job, GroupWorker& worker);
 bool reserved(const Job& job, GroupWorker& worker);
 bool worker_heap(const Job& job, GroupWorker& worker);
 bool locked(const Job& job, GroupWorker& worker);

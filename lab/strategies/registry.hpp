@@ -36,7 +36,9 @@ concept PoolStrategy = requires {
   { S::kName } -> std::convertible_to<std::string_view>;
   { S::kFindsLast } -> std::convertible_to<bool>;
   S::kOrders;
-} && SlotPool<NativePool<S>> && SlotPool<CountedPool<S>>;
+} && SlotPool<NativePool<S>> && SlotPool<CountedPool<S>> && requires(const CountedPool<S>& pool) {
+  { pool.contention() } noexcept -> std::same_as<sync::Contention>;
+};
 
 // An order of S::kOrders, by its place among the members (nested ones counted where they stand), that stays although its
 // weakening cannot be observed, and why.
@@ -171,5 +173,14 @@ template <class F>
 constexpr void for_each_strategy(F&& f) {
   for_each_strategy(f, Strategies{});
 }
+
+// The distributed pool of the article to the letter, for its experiment: a thread pops from the stack whose index it keeps
+// and pushes there; an empty stack gives null. `Layout`: Padded is the article's. It is not in the list of all strategies,
+// whose tests and workloads move slots between threads. (As a program uses it: array_of_pools.hpp.)
+template <class Layout>
+struct OwnStacks {
+  template <sync::Atomics A, class Contention = sync::IgnoreContention, TaggedStackOrders O = TaggedStackOrders{}>
+  using Pool = RoamingStacksPool<ByThread<A>, Contention, DistributedStackOrders{O, {}}, Fail, Layout>;
+};
 
 }  // namespace freehold::pool

@@ -40,10 +40,10 @@ class ArticleWheel {
     for (Data* const data : handles_) destroy_at(data);
   }
 
-  [[nodiscard]] timer::TimerId create(timer::Callback callback, void* context) {
+  [[nodiscard]] timer::TimerId create(timer::Callback callback) {
     const Guard guard(lock_);
     ObjectsOf allocator(objects_);
-    Data* const data = std::construct_at(Traits::allocate(allocator, 1), Data{callback, context, nullptr, nullptr});
+    Data* const data = std::construct_at(Traits::allocate(allocator, 1), Data{callback, nullptr, nullptr});
     handles_.insert(data);
     return timer::TimerId(reinterpret_cast<std::uintptr_t>(data));
   }
@@ -85,7 +85,7 @@ class ArticleWheel {
         unlink(*data);
         const Data copy = *data;
         const timer::Unguard<Mutex> callbacks_run_without_the_lock(lock_);
-        copy.callback(copy.context, timer::TimerId(reinterpret_cast<std::uintptr_t>(data)));
+        copy.callback(timer::TimerId(reinterpret_cast<std::uintptr_t>(data)));
       }
     }
   }
@@ -93,7 +93,6 @@ class ArticleWheel {
  private:
   struct Data {
     timer::Callback callback;
-    void* context;
     Data* next;
     Data** link;  // the pointer to it: a slot, or another's next; null: not armed
   };

@@ -48,6 +48,9 @@ std::vector<Candidate> make_candidates() {
       in_one_arena<kContainersShared>);
   add(kArticlesPrivate, "all of it on an owner-locked private heap", run_alone<ArticleOnPrivateHeap>,
       run_shared<ArticleOnPrivateHeap>);
+  add(kArticlesScopes,
+      "its containers untouched; create and set in a scope of a private heap, Freehold is the program's malloc",
+      run_alone<ArticleInScopes>, run_shared<ArticleInScopes>, Kind::kOurs, true);
   add(kArticlesPool, "all of it on the C++ library's private heap, std::pmr::unsynchronized_pool_resource",
       run_alone<ArticleOnPoolResource>, run_shared<ArticleOnPoolResource>);
   if (::create_mspace != nullptr) {

@@ -60,11 +60,11 @@ class DequeTimerQueue {
     }
   }
 
-  [[nodiscard]] TimerId create(Callback callback, void* context) noexcept {
+  [[nodiscard]] TimerId create(Callback callback) noexcept {
     const Guard guard(lock_);
     Data* data = nullptr;
     try {
-      data = make<Data>(callback, context);
+      data = make<Data>(callback);
       handles_.try_emplace(handles_.end(), last_id_ + 1, Entry{data, {}});
     } catch (const std::bad_alloc&) {
       if (data != nullptr) destroy_at(data);
@@ -151,7 +151,6 @@ class DequeTimerQueue {
   using ObjectsOf = typename std::allocator_traits<Objects>::template rebind_alloc<T>;
   struct Data {
     Callback callback;
-    void* context;
   };
   struct Entry;
   using Handle = std::pair<const std::uint64_t, Entry>;
@@ -235,7 +234,7 @@ class DequeTimerQueue {
     const TimerId id(handle->first);
     const Data data = *handle->second.data;
     const Unguard<Mutex> callbacks_run_without_the_lock(lock_);
-    data.callback(data.context, id);
+    data.callback(id);
     return 1;
   }
 

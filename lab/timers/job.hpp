@@ -123,6 +123,7 @@ inline constexpr std::string_view kArticlesMspace = "article-mspace";
 inline constexpr std::string_view kArticlesContainers = "article-containers";
 inline constexpr std::string_view kArticlesContainersWheel = "article-wheel-containers";
 inline constexpr std::string_view kArticlesPrivate = "article-private";
+inline constexpr std::string_view kArticlesScopes = "article-scopes";
 inline constexpr std::string_view kArticlesWheel = "article-wheel";
 inline constexpr std::string_view kArticlesPrivateWheel = "article-wheel-private";
 inline constexpr std::string_view kQueue = "queue";

@@ -11,6 +11,7 @@
 
 #include "freehold/heap/heap_allocator.hpp"
 #include "freehold/heap/owner_locked_heap.hpp"
+#include "freehold/heap_scope.hpp"
 #include "freehold/timer/locking.hpp"
 #include "freehold/timer/timer.hpp"
 #include "freehold/timer/timer_queue.hpp"
@@ -59,11 +60,7 @@ class OwnTimers {
     home_.timers.advance(now_);  // destroyed timers can be used again
   }
   void create(std::uint32_t i) noexcept {
-    ids_[i] = home_.timers.create(
-        [](void* context, timer::TimerId) {
-          g_fired.note(static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(context)));
-        },
-        reinterpret_cast<void*>(std::uintptr_t{i}));
+    ids_[i] = home_.timers.create([i] { g_fired.note(i); });
   }
   void destroy(std::uint32_t i) noexcept { home_.timers.destroy(ids_[i]); }
   void set(std::uint32_t i, Nanoseconds time) noexcept { home_.timers.set(ids_[i], start_ + time); }
@@ -118,12 +115,36 @@ struct ContainersOnPrivateHeap {
   heap::OwnerLockedHeap heap;
   Timers<Allocator, Locking, Objects> timers{Allocator(heap), Objects()};
 };
+// On the program's heap, but what allocates is in a scope of a private one: where Freehold is the program's malloc.
+template <template <class...> class Timers, class Locking>
+struct InScopes {
+  explicit InScopes(std::uint32_t) {}
+  struct Scoped {
+    timer::TimerId create(timer::Callback callback) noexcept {
+      const HeapScope scope(heap);
+      return inner.create(callback);
+    }
+    timer::SetResult set(timer::TimerId id, timer::TimePoint time) noexcept {
+      const HeapScope scope(heap);
+      return inner.set(id, time);
+    }
+    // A block that is freed finds its heap by itself.
+    bool cancel(timer::TimerId id) noexcept { return inner.cancel(id); }
+    bool destroy(timer::TimerId id) noexcept { return inner.destroy(id); }
+    void advance(timer::TimePoint now) noexcept { inner.advance(now); }
+
+    PrivateHeap heap;
+    Timers<std::allocator<std::byte>, Locking> inner;
+  } timers;
+};
 template <class Locking>
 using ArticleOnProgramHeap = OnProgramHeap<timer::DequeTimerQueue, Locking>;
 template <class Locking>
 using ArticleOnPrivateHeap = OnPrivateHeap<timer::DequeTimerQueue, Locking>;
 template <class Locking>
 using ArticleOnMspace = OnPrivateHeap<timer::DequeTimerQueue, Locking, Mspace>;
+template <class Locking>
+using ArticleInScopes = InScopes<timer::DequeTimerQueue, Locking>;
 template <class Locking>
 struct ArticleOnPoolResource {
   explicit ArticleOnPoolResource(std::uint32_t) {}

@@ -14,7 +14,8 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 # Where a build has a file, and where the package has it.
 LIBRARIES = {"libfreehold.so": "lib", "freehold/process/libfreehold_process.so": "lib", "bin/freehold-worker": "bin"}
-COMMAND = {"bin/freehold": "bin", "bin/freehold-doctor-example": "libexec/freehold", "libfreehold-probe.so": "lib", "libfreehold-pad.so": "lib"}
+COMMAND = {"bin/freehold": "bin", "bin/freehold-doctor-example": "libexec/freehold", "libfreehold-probe.so": "lib", "libfreehold-pad.so": "lib",
+           "libfreehold-age.so": "lib"}
 TARGETS = ["freehold_malloc_shared", "freehold_process_shared", "freehold_worker"]
 OFF = ["-DFREEHOLD_BUILD_TESTS=OFF", "-DFREEHOLD_BUILD_BENCH=OFF", "-DFREEHOLD_BUILD_GEARMAN=OFF", "-DFREEHOLD_BUILD_LAB=OFF"]
 

@@ -23,7 +23,7 @@ from spdx_tools.spdx.validation.document_validator import validate_full_spdx_doc
 from spdx_tools.spdx.writer.write_anything import write_file
 
 NAMESPACE = uuid.UUID("5d3d2b64-7a2a-4b0a-9d2b-0f3f3c7c2a11")
-ARTEFACTS = (".tar.gz", ".tgz", ".deb", ".whl", ".crate", "-linux-x86_64", "-linux-aarch64")
+ARTEFACTS = (".tar.gz", ".tgz", ".patch", ".deb", ".whl", ".crate", "-linux-x86_64", "-linux-aarch64")
 # Packages of Debian, and how Freehold has them.
 COMPILED_IN = ["libcli11-dev", "nlohmann-json3-dev", "libboost-dev", "libuv1-dev", "libunwind-19-dev", "liblzma-dev", "libbz2-dev"]
 LINKED = ["libfmt-dev", "libdw-dev", "libiberty-dev", "zlib1g-dev", "libgearman-dev"]

@@ -21,7 +21,7 @@ fn main() {
         .find(|root| root.join("freehold/alloc/engine.hpp").exists())
         .unwrap_or_else(|| refuse("the folder freehold/ with the C++ sources is not there"));
     println!("cargo:rerun-if-changed={}", root.join("freehold").display());
-    println!("cargo:rerun-if-changed=src/shim.cpp");
+    println!("cargo:rerun-if-changed=src");
 
     let mut sources: Vec<PathBuf> = PARTS
         .iter()
@@ -33,6 +33,14 @@ fn main() {
     sources.push(package.join("src/shim.cpp"));
     compiler(&root).files(sources).compile("freehold_engine");
 
+    if env::var_os("CARGO_FEATURE_POOLS").is_some() {
+        compiler(&root)
+            .cpp_link_stdlib("stdc++")
+            .flag("-fexceptions")
+            .files(sources_of(&root.join("freehold/pool")))
+            .file(package.join("src/pool_shim.cpp"))
+            .compile("freehold_pools");
+    }
     if env::var_os("CARGO_FEATURE_OVERRIDE").is_some() {
         let sources = OVERRIDE
             .iter()

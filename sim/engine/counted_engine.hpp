@@ -42,6 +42,7 @@ class CountedPages {
   void name(void*, std::size_t, const char*) noexcept {}
   bool is_locked(void*) noexcept { return false; }
   std::size_t address_limit() noexcept { return SIZE_MAX; }
+  std::uint64_t most_mappings() noexcept { return 0; }
 
   [[nodiscard]] const std::vector<Mapping>& mappings() const noexcept { return mappings_; }
 

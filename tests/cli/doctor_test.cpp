@@ -67,6 +67,17 @@ TEST(Doctor, ShortProgram_VerdictAndNothingLeftBehind) {
   EXPECT_EQ(folder.names(), (std::vector<std::string>{"r.html", "r.json", "tmp"}));
 }
 
+// Minutes of runs are in the answer.
+TEST(Doctor, FileThatCannotBeWritten_TheOthersAre) {
+  const Folder folder;
+  const Ended ended = doctor({"--repeat", "1", "--allocators", "freehold", "--html", "/dev/full", "--json",
+                              folder / "r.json", "--summary", folder / "s.md", "--", example(), "20000"});
+  EXPECT_TRUE(ended.exited_with(2)) << ended.status;
+  EXPECT_EQ(ended.err, "freehold: cannot write /dev/full: No space left on device\n");
+  EXPECT_NE(ended.out.find("Answer "), std::string::npos) << ended.out;
+  EXPECT_EQ(folder.names(), (std::vector<std::string>{"r.json", "s.md"}));
+}
+
 TEST(Doctor, NoProgram_TheExampleIsExamined) {
   const Folder folder;
   const Ended ended = doctor({"--budget", "8s", "--allocators", "freehold", "--json", folder / "r.json"});

@@ -84,8 +84,8 @@ TEST(Timers, EveryStructure_IsMeasuredAndWritten) {
     load_operations[series.at("load")] += series.at("samples")[0].at("background_operations").get<std::uint64_t>();
     ++rows[series.at("structure")];
   }
-  for (const char* name : {"article", "article-containers", "article-private", "article-wheel", "article-wheel-containers",
-                           "article-wheel-private", "article-pool-resource"})
+  for (const char* name : {"article", "article-containers", "article-private", "article-scopes", "article-wheel",
+                           "article-wheel-containers", "article-wheel-private", "article-pool-resource"})
     EXPECT_EQ(rows[name], 2 * 5);
   EXPECT_EQ(rows["libuv"], 2 * 4);  // each of its loops is one thread's
   EXPECT_EQ(rows["baseline"], 2);

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: MIT
-// freehold heap snapshot: what is said of processes with known live sets that run on, that no sample is read half-written
-// while others come and go, and what is said where nothing can be read.
+// freehold heap snapshot, start and stop: what is said of processes with known live sets that run on, that no sample is read
+// half-written while others come and go, and what is said where nothing can be read.
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstddef>
@@ -154,6 +158,136 @@ TEST(HeapSnapshot, BadInput_OneLine) {
   expect_refused(freehold({"heap", "snapshot", "4194304"}), "there is no process 4194304");
   expect_refused(freehold({"heap", "snapshot", "--format", "svg", "1"}), "--format");
   expect_refused(freehold({"heap", "snapshot", "--output", "/no/such/folder/x", "1"}), "/no/such/folder/x");
+}
+
+// ---- switched from outside -----------------------------------------------------------------------------------------------
+
+Ended ask(const char* what, pid_t pid, std::vector<std::string> options = {}) {
+  options.insert(options.begin(), {"heap", what, std::to_string(pid)});
+  return freehold(options);
+}
+void expect_said(const Ended& ended, const std::string& words) {
+  EXPECT_TRUE(ended.exited_with(0)) << ended.err;
+  EXPECT_EQ(lines_of(ended.err), 1) << ended.err;
+  EXPECT_NE(ended.err.find(words), std::string::npos) << ended.err;
+}
+double sampled_by(pid_t pid) {
+  const Ended ended = snapshot(pid, {"--format", "json"});
+  return ended.exited_with(0) ? json::parse(ended.out).at("sampled_blocks").get<double>() : -1;
+}
+using Clock = std::chrono::steady_clock;
+template <class F>
+bool soon(F&& holds) {  // the machine may be busy
+  for (const auto end = Clock::now() + std::chrono::seconds(10); !holds();)
+    if (Clock::now() > end) return false;
+  return true;
+}
+bool has_one_thread(pid_t pid) {
+  const auto tasks = fs::directory_iterator("/proc/" + std::to_string(pid) + "/task");
+  return std::distance(begin(tasks), end(tasks)) == 1;
+}
+
+TEST(HeapStart, BusyThreads_WithinASecondOnAndOff) {
+  const LiveProgram subject("heap_held", "busy", {});
+  const pid_t pid = subject.pid();
+  expect_refused(snapshot(pid), "freehold heap start " + std::to_string(pid));
+  expect_refused(ask("stop", pid), "is not on");
+  auto quickest = Clock::duration::max();
+  for (int turn = 0; turn < 3; ++turn) {
+    const auto begin = Clock::now();
+    expect_said(ask("start", pid, {"--distance", "4096"}), "is on");
+    std::map<std::string, Held> held;
+    EXPECT_TRUE(soon([&] {
+      held = held_by(snapshot(pid, {"--format", "json"}).out);
+      return held["moving_1000_site"].bytes > 0 && held["moving_70000_site"].bytes > 0;
+    }));
+    quickest = std::min(quickest, Clock::now() - begin);
+    EXPECT_EQ(held.count("held_48_site"), 0u);  // from before
+    expect_said(ask("stop", pid), "is off");
+    const double sampled = sampled_by(pid);
+    EXPECT_GT(sampled, 0);
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    EXPECT_EQ(sampled_by(pid), sampled);
+    expect_refused(ask("stop", pid), "is not on");
+  }
+  EXPECT_LT(quickest, std::chrono::seconds(1));
+  EXPECT_TRUE(subject.is_alive());
+}
+
+TEST(HeapStart, OneThread_IsAloneAgainAfterwards) {
+  const LiveProgram subject("heap_held", "alone", {});
+  expect_said(ask("start", subject.pid(), {"--distance", "4096"}), "is on");
+  EXPECT_TRUE(soon([&] { return held_by(snapshot(subject.pid(), {"--format", "json"}).out).size() >= 2; }));
+  EXPECT_TRUE(soon([&] { return has_one_thread(subject.pid()); }));
+  EXPECT_TRUE(subject.is_alive());
+}
+
+TEST(HeapStart, LimitOfMemory_TheSame) {
+  const Folder folder;
+  std::ofstream(folder / "memory.max") << (std::uint64_t{4} << 30);
+  const LiveProgram subject("heap_held", "busy", {{"FREEHOLD_CGROUP", folder / ""}});
+  expect_said(ask("start", subject.pid()), "is on");
+  expect_said(ask("stop", subject.pid()), "is off");
+}
+
+// The children find a loader that another thread was in.
+TEST(HeapStart, ProgramThatForks_ChildrenLoadLibraries) {
+  for (int i = 0; i < 5; ++i) {
+    const LiveProgram subject("heap_held", "forks", {});
+    expect_said(ask("start", subject.pid()), "is on");
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    EXPECT_TRUE(subject.is_alive());
+  }
+}
+
+TEST(HeapStart, IdleProcess_BeginsLaterOrNever) {
+  const LiveProgram subject("heap_held", "quiet", {});
+  expect_said(ask("start", subject.pid()), "as soon as it does");
+  Process interrupted({command_path(), "heap", "start", std::to_string(subject.pid())});
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  ::kill(interrupted.pid(), SIGINT);
+  EXPECT_TRUE(interrupted.wait().killed_by(SIGINT));
+  expect_said(ask("stop", subject.pid()), "is off");
+  expect_refused(ask("stop", subject.pid()), "is not on");
+  EXPECT_TRUE(subject.is_alive());
+}
+
+TEST(HeapStart, Sandboxes_OneLineSaysWhyNot) {
+  const LiveProgram confined("heap_held", "confined", {});
+  expect_refused(ask("start", confined.pid()), "has put itself under a filter of system calls");
+  EXPECT_TRUE(confined.is_alive());
+  const LiveProgram profiled("heap_held", "confined", {{"FREEHOLD_PROFILE", "1048576"}});  // has the unwinder
+  expect_said(ask("stop", profiled.pid()), "is off");
+  expect_said(ask("start", profiled.pid(), {"--distance", "4096"}), "is on");
+  const auto filtered = [] {
+    keep_input_open();
+    sock_filter allows[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+    const sock_fprog filter{.len = 1, .filter = allows};
+    if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0)
+      ::_exit(98);
+  };
+  const LiveProgram alone("heap_held", "alone", {}, filtered), busy("heap_held", "busy", {}, filtered);
+  expect_refused(ask("start", alone.pid()), "has one thread and is under a filter of system calls");
+  expect_said(ask("start", busy.pid()), "is on");
+}
+
+TEST(HeapStart, ProcessThatCannot_OneLineSaysWhyNot) {
+  const LiveProgram checked("heap_held", "alone", {{"FREEHOLD_CHECK", "1"}});
+  expect_refused(ask("start", checked.pid()), "FREEHOLD_CHECK=1");
+  const LiveProgram without_threads("heap_held", "alone", {{"FREEHOLD_BACKGROUND_THREAD", "off"}});
+  expect_refused(ask("start", without_threads.pid()), "FREEHOLD_BACKGROUND_THREAD=off");
+  expect_refused(ask("stop", without_threads.pid()), "is not on");
+  EXPECT_TRUE(checked.is_alive());
+}
+
+TEST(HeapStart, BadInput_OneLine) {
+  for (const char* const what : {"start", "stop"}) {
+    expect_refused(freehold({"heap", what}), "which process");
+    expect_refused(freehold({"heap", what, "many"}), std::string("heap ") + what);
+    expect_refused(freehold({"heap", what, "4194304"}), "there is no process 4194304");
+    expect_refused(ask(what, ::getpid()), "does not run under Freehold");
+  }
+  expect_refused(freehold({"heap", "start", "--distance", "1", "1"}), "--distance");
 }
 
 // The table becomes resident by what is sampled, not by being read.

@@ -49,7 +49,11 @@ void expect_refused(const Ended& ended, const std::string& why, const std::strin
 
 std::vector<std::vector<std::string>> commands_for(pid_t pid) {
   const std::string process = std::to_string(pid);
-  return {{"stats", process}, {"heap", "snapshot", process}, {"doctor", "attach", process, "--for", "200ms"}};
+  return {{"stats", process},
+          {"heap", "snapshot", process},
+          {"heap", "start", process},
+          {"heap", "stop", process},
+          {"doctor", "attach", process, "--for", "200ms"}};
 }
 
 Ended ask(const std::string& command, std::vector<std::string> words, const std::function<void()>& prepare) {

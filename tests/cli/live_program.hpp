@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <functional>
 #include <string>
 
 #include "tests/cli/command.hpp"
@@ -20,8 +21,9 @@ inline void keep_input_open() {
 // A program of tests/cli/programs under freehold run --live, once it is ready.
 class LiveProgram {
  public:
-  LiveProgram(const std::string& program, const std::string& mode, const Environment& extra)
-      : process_({command_path(), "run", "--live", "--", built(program), mode}, extra, keep_input_open) {
+  LiveProgram(const std::string& program, const std::string& mode, const Environment& extra,
+              const std::function<void()>& prepare = keep_input_open)
+      : process_({command_path(), "run", "--live", "--", built(program), mode}, extra, prepare) {
     EXPECT_TRUE(process_.wait_for_output("ready"));
   }
   [[nodiscard]] pid_t pid() const { return process_.pid(); }

@@ -45,7 +45,7 @@ TEST_F(MemoryPage, NothingRecordedAndNothingTried_SaysWhatThereIs) {
   d.verdict.fixes.clear();
   d.verdict.best_fix.reset();
   d.verdict.cause = MemoryCause::kUndecided;
-  d.verdict.doubt = freehold::doctor::MemoryDoubt::kNothingRecorded;
+  d.verdict.missing = freehold::doctor::MemoryFact::kDropped;
   const Seen seen = look_at_page_of(d);
   expect_quiet(seen);
   EXPECT_EQ(count(seen.dom, "<section"), 3u) << "verdict, parts, runs";

@@ -121,7 +121,7 @@ def check_doctor(root):
     # Without a program it examines the example that it carries.
     code, out, err = root.run("/bin/freehold", "doctor", "--repeat", "1", "--threads", "1", "--env", "X")
     assert code == 2 and "two numbers" in err, (code, out, err)
-    assert len(root.copies()) == 4, root.copies()
+    assert len(root.copies()) == 5, root.copies()
 
 
 def check_attach(root):

@@ -12,6 +12,7 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <sstream>
 #include <thread>
 
@@ -92,14 +93,35 @@ TEST_F(Stats, ProcessOfKnownMemory_JsonIsNearTheTruth) {
   EXPECT_EQ(report.at("levels").at("class_span_bytes"), spans * 65'536);
 }
 
+// The system's collector of huge pages may make some between two readings.
+TEST_F(Stats, HugePages_AsTheKernelSays) {
+  const Subject subject("hold");
+  const auto kernels = [&]() -> std::optional<std::uint64_t> {
+    std::ifstream rollup("/proc/" + std::to_string(subject.pid()) + "/smaps_rollup");
+    std::uint64_t kib = 0;
+    for (std::string word; rollup >> word;)
+      if (word == "AnonHugePages:" && rollup >> kib) return kib * 1024;
+    return std::nullopt;
+  };
+  const auto before = kernels();
+  if (!before) GTEST_SKIP() << "Linux before 4.14";
+  const json levels = json_of(subject.pid()).at("levels");
+  const std::string text = stats(subject.pid(), {"--prometheus"}).out;
+  ASSERT_TRUE(levels.contains("huge_page_bytes")) << levels;
+  EXPECT_GE(levels.at("huge_page_bytes"), *before);
+  EXPECT_LE(levels.at("huge_page_bytes"), *kernels());
+  EXPECT_NE(text.find("\nfreehold_huge_page_bytes{"), std::string::npos) << text;
+  if (*before == 0) GTEST_SKIP() << "the system gave no huge page for 5 MB of small blocks";
+}
+
 TEST_F(Stats, Table_ShowsAllOfIt) {
   const Subject subject("hold");
   const Ended ended = stats(subject.pid());
   EXPECT_TRUE(ended.exited_with(0)) << ended.err;
   EXPECT_TRUE(ended.err.empty()) << ended.err;
   for (const char* word : {"(live_subject)", "memory", "events since the start", "slow paths of malloc", "waits for a lock",
-                           "remote frees", "given back", "size classes", "256 B", "threads", "worker-1", "private heaps",
-                           "orders", "64 MiB", "(no name)", "pools", "customers", "sessions"})
+                           "remote frees", "given back", "resident in huge pages", "size classes", "256 B", "threads",
+                           "worker-1", "private heaps", "orders", "64 MiB", "(no name)", "pools", "customers", "sessions"})
     EXPECT_NE(ended.out.find(word), std::string::npos) << word << '\n' << ended.out;
   EXPECT_EQ(ended.out.find("/s\n"), std::string::npos) << "one moment has no rates";
   EXPECT_EQ(ended.out.find("\\\n heap"), std::string::npos) << "a name must not break its line";

@@ -9,6 +9,8 @@
 #include <thread>
 
 #include "freehold/process.hpp"
+#include "freehold/process/table/shared_memory.hpp"
+#include "freehold/process/table/task_table.hpp"
 #include "tests/cli/command.hpp"
 
 namespace freehold::tests {
@@ -48,10 +50,10 @@ TEST_F(WorkersServe, ClientsAttachByName_SecondServerIsRefused) {
   Process server(words());
   const auto one = attach(), other = attach();
   ASSERT_TRUE(one && other);
-  EXPECT_EQ(one->client().submit("hello").get().text(), "HELLO");
-  EXPECT_EQ(other->client().submit("refuse 7").get().failure(), (process::Failure{process::FailureKind::kComponent, 7}));
+  EXPECT_EQ(one->submit("hello").get().text(), "HELLO");
+  EXPECT_EQ(other->submit("refuse 7").get().error(), (process::Failure{process::FailureKind::kComponent, 7}));
   EXPECT_TRUE(contains(second_server(), "another process serves a pool of the name " + name_ + " already"));
-  EXPECT_EQ(one->client().submit("again").get().text(), "AGAIN");
+  EXPECT_EQ(one->submit("again").get().text(), "AGAIN");
   ::kill(server.pid(), SIGTERM);
 }
 TEST_F(WorkersServe, CtrlC_ClientsAreTold_NameIsFree) {
@@ -59,28 +61,28 @@ TEST_F(WorkersServe, CtrlC_ClientsAreTold_NameIsFree) {
     Process server(words());
     const auto client = attach();
     ASSERT_TRUE(client);
-    process::Future hangs = client->client().submit("sleep 60000");
-    process::Future more = client->client().submit("sleep 1");
+    process::Future hangs = client->submit("sleep 60000");
+    process::Future more = client->submit("sleep 1");
     EXPECT_TRUE(more.get().ok());
     ::kill(server.pid(), SIGINT);
     EXPECT_TRUE(server.wait().exited_with(130));
-    EXPECT_EQ(hangs.get().failure().kind, process::FailureKind::kNoWorker);
-    EXPECT_FALSE(client->client().submit("x").valid());
+    EXPECT_EQ(hangs.get().error().kind, process::FailureKind::kNoWorker);
+    EXPECT_FALSE(client->submit("x").valid());
   }
 }
 TEST_F(WorkersServe, ServerKilled_ClientsAreTold_AnotherTakesTheName) {
   auto server = std::make_unique<Process>(words());
   const auto client = attach();
   ASSERT_TRUE(client);
-  process::Future hangs = client->client().submit("sleep 60000");
+  process::Future hangs = client->submit("sleep 60000");
   ::kill(server->pid(), SIGKILL);
-  EXPECT_EQ(hangs.get().failure().kind, process::FailureKind::kNoWorker);
+  EXPECT_EQ(hangs.get().error().kind, process::FailureKind::kNoWorker);
   server.reset();
   EXPECT_TRUE(contains(error_of_attach(), "no process serves")) << error_of_attach();
   server = std::make_unique<Process>(words());
   const auto next = attach();
   ASSERT_TRUE(next);
-  EXPECT_EQ(next->client().submit("hello").get().text(), "HELLO");
+  EXPECT_EQ(next->submit("hello").get().text(), "HELLO");
 }
 // A server of the next version, as far as a client can see.
 TEST_F(WorkersServe, TwoVersions_RefusedInOneLineWithBoth) {

@@ -55,14 +55,14 @@ TEST(Workers, FailingTasks_NamedWithTheirReasonsAndTheRestAnswered) {
   const std::string tasks =
       folder.file("tasks", "a\ncrash\nb\nexit 3\nrefuse 7\nlines\nsleep 60000\nprint to standard output\n" +
                                std::string(300, 'x') + "\n");
-  const Ended ended = workers(tasks, {"--run-timeout", "200", "--max-attempts", "2", "--workers", "2", "--max-input", "256",
+  const Ended ended = workers(tasks, {"--run-timeout", "200", "--max-attempts", "2", "--workers", "2", "--max-bytes", "256",
                                       "--json", folder / "r.json"});
   EXPECT_TRUE(ended.exited_with(1)) << ended.status << ended.err;
   EXPECT_EQ(ended.out, "A\n\nB\n\n\n\n\nPRINT TO STANDARD OUTPUT\n\n");
   for (const char* line :
        {"task 2: its worker was killed by signal 6 (Aborted), 2 times", "task 4: its worker exited with status 3",
         "task 5: the component returned 7", "task 6: its output has several lines",
-        "task 7: it took longer than 200 ms, 2 times", "task 9: it is longer than --max-input 256"})
+        "task 7: it took longer than 200 ms, 2 times", "task 9: it is longer than --max-bytes 256"})
     EXPECT_TRUE(contains(ended.err, std::string("freehold: ") + line)) << line << '\n' << ended.err;
   EXPECT_TRUE(contains(ended.err, "to standard output\n")) << ended.err;
   EXPECT_TRUE(contains(ended.err, " workers started, ended: 2 signal, ")) << ended.err;
@@ -80,44 +80,18 @@ TEST(Workers, FailingTasks_NamedWithTheirReasonsAndTheRestAnswered) {
   EXPECT_GT(results.at("latency_ns").at("p99"), 0);
 }
 
-TEST(Workers, Priorities_TheHigherFirst_OutputsInTheirOrder) {
+TEST(Workers, Retries_OfATaskThatItsComponentRejects) {
   const Folder folder;
-  const std::string order = folder / "order";
-  const Ended ended = workers(
-      folder.file("tasks", "normal sleep 200\nlow note 1 " + order + "\nhigh note 2 " + order + "\nnormal pid\nnone\n"),
-      {"--workers", "1", "--priorities"});
-  EXPECT_TRUE(ended.exited_with(1)) << ended.err;
-  EXPECT_EQ(content_of(order), "21");
-  EXPECT_EQ(lines_in(ended.out)[0], "SLEEP 200");
-  EXPECT_TRUE(contains(ended.err, "task 5: it does not begin with its priority")) << ended.err;
-}
-TEST(Workers, Retries_ForTheCodesThatAreNamed) {
-  const Folder folder;
-  const Ended ended = workers(folder.file("tasks", "again 7 " + (folder / "a") + "\nagain 8 " + (folder / "b") + "\n"),
-                              {"--retries", "3", "--retry-codes", "5,7", "--retry-delay", "1"});
-  EXPECT_TRUE(ended.exited_with(1)) << ended.err;
-  EXPECT_TRUE(contains(ended.err, "task 2: the component returned 8")) << ended.err;
-  EXPECT_EQ(content_of((folder / "a")), "xx");
-  EXPECT_EQ(content_of((folder / "b")), "x");
-}
-TEST(Workers, Netstrings_TakeAnyBytes) {
-  const Folder folder;
-  const std::string tasks("5:a\nb\0c,0:,3:xyz,5:lines,", 25);
-  const Ended ended = workers(folder.file("tasks", tasks), {"--length-prefixed", "--quiet"});
+  const Ended ended = workers(folder.file("tasks", "again 7 " + (folder / "a") + "\n"), {"--retries", "3"});
   EXPECT_TRUE(ended.exited_with(0)) << ended.err;
-  EXPECT_EQ(ended.out, std::string("5:A\nB\0C,0:,3:XYZ,4:a\nb\n,", 24));
-  EXPECT_EQ(ended.err, "");
+  EXPECT_EQ(content_of((folder / "a")), "xx");
 }
-
-TEST(Workers, BrokenNetstrings_WhatCameBeforeIsAnswered) {
+TEST(Workers, Null_TasksAndOutputsMayHaveLines) {
   const Folder folder;
-  for (const char* rest : {"3:xyz", "3:xyz;", "abc", "12", ":", "99999999999999999999:"}) {
-    const Ended ended = workers(folder.file("tasks", std::string("1:a,") + rest), {"--length-prefixed", "--quiet"});
-    EXPECT_TRUE(ended.exited_with(2)) << rest << ended.status;
-    EXPECT_EQ(ended.out, "1:A,") << rest;
-    EXPECT_EQ(lines_of(ended.err), 1) << ended.err;
-    EXPECT_TRUE(contains(ended.err, "after task 1: ")) << ended.err;
-  }
+  const Ended ended = workers(folder.file("tasks", std::string("a\nb\0\0lines\0xyz", 14)), {"--null", "--quiet"});
+  EXPECT_TRUE(ended.exited_with(0)) << ended.err;
+  EXPECT_EQ(ended.out, std::string("A\nB\0\0a\nb\n\0XYZ\0", 14));
+  EXPECT_EQ(ended.err, "");
 }
 
 TEST(Workers, Command_AWorkerProgramOfOnesOwn) {
@@ -154,9 +128,8 @@ TEST(Workers, BadArguments_OneLineAndExit2) {
            "--command /bin/false " + some, "--command " + missing + ' ' + some, "--bogus", "stray"})
     expect_refused(freehold(words_of("workers " + line)), "");
   for (const std::string option :
-       {"--retry-codes 7", "--retries 2 --retry-codes 1,2,3,4,5", "--retries 2 --retry-codes x", "--workers 0",
-        "--workers many", "--max-open-tasks 0", "--run-timeout -1", "--max-attempts 1000", "--max-rss 1.5",
-        "--json /no/such/folder/x", "--json -"})  // the outputs' place
+       {"--retries x", "--workers 0", "--workers many", "--max-open-tasks 0", "--run-timeout -1", "--max-attempts 1000",
+        "--max-rss 1.5", "--json /no/such/folder/x", "--json -"})  // the outputs' place
     expect_refused(freehold(words_of("workers " + so + ' ' + some + ' ' + option)), "");
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The promises of every private heap, be it locked by its owner or by itself.
 #include "tests/support/heaps.hpp"
+#include "tests/support/inside.hpp"
 #include "tests/support/pattern.hpp"
 #include "tests/support/test.hpp"
 
@@ -67,7 +68,7 @@ class Heaps : public testing::Test {
     return blocks;
   }
   static void expect_empty(H& heap) {
-    heap.check_invariants();
+    heap::Inside::check_invariants(heap);
     const HeapStats stats = heap.stats();
     EXPECT_EQ(stats.live_objects, 0U);
     EXPECT_EQ(stats.live_bytes, 0U);
@@ -89,7 +90,7 @@ TYPED_TEST(Heaps, EverySizeAndAlignment_AlignedDistinctIntact) {
       ASSERT_GE(heap.usable_size(blocks.back().at), bytes);
       ASSERT_EQ(&TypeParam::heap_of(blocks.back().at), &heap);
     }
-    heap.check_invariants();
+    heap::Inside::check_invariants(heap);
     this->end(heap, blocks);
   }
   this->expect_empty(heap);
@@ -144,7 +145,7 @@ TYPED_TEST(Heaps, RandomChurn_ContentsStay) {
                        std::size_t{1} << random.below(random.below(8) == 0 ? 14 : 6));
     ASSERT_NE(block.at, nullptr);
     ++live;
-    if (step % 5000 == 0) heap.check_invariants();
+    if (step % 5000 == 0) heap::Inside::check_invariants(heap);
     if (step % 9000 == 0) heap.trim();
   }
   EXPECT_EQ(heap.stats().live_objects, live);
@@ -234,7 +235,7 @@ TYPED_TEST(Heaps, Trim_GivesWhollyFreeSlabsBack) {
   EXPECT_EQ(before - this->ledger_.bytes(), trimmed);
   EXPECT_EQ(heap.stats().held_bytes, this->ledger_.bytes());
   EXPECT_LE(this->ledger_.bytes(), 20'000U * (112 + kRedZone) * 10 / 9 + 3 * kSlabBytes);
-  heap.check_invariants();
+  heap::Inside::check_invariants(heap);
   for (const Block& block : kept) this->check(block);
   this->end(heap, kept);
   EXPECT_GT(heap.trim(), 20'000U * 100 * 9 / 10);
@@ -306,7 +307,7 @@ TYPED_TEST(Heaps, LimitOfPages_ExactAndAllOfItUsable) {
         const std::size_t heads = (pages / 15 + 1) * (kHeapPageBytes + bytes);
         EXPECT_GE(stats.live_bytes + heads, pages * kHeapPageBytes) << bytes;
       }
-      heap.check_invariants();
+      heap::Inside::check_invariants(heap);
       this->end(heap, blocks);
       this->expect_empty(heap);
     }
@@ -344,27 +345,19 @@ struct Relief {
   std::size_t calls = 0;
   std::size_t bytes = 0;  // asked for in the last call
 
-  static bool free_one(void* context, std::size_t bytes) noexcept {
-    auto& relief = *static_cast<Relief*>(context);
-    ++relief.calls;
-    relief.bytes = bytes;
-    if (relief.spare.empty()) return false;
-    relief.heap->deallocate(relief.spare.back());
-    relief.spare.pop_back();
-    return true;
-  }
-  static bool release_all(void* context, std::size_t) noexcept {
-    auto& relief = *static_cast<Relief*>(context);
-    if (relief.calls++ == 10) return false;
-    relief.heap->release_all();
+  bool operator()(std::size_t asked_for) noexcept {
+    ++calls;
+    bytes = asked_for;
+    if (spare.empty()) return false;
+    heap->deallocate(spare.back());
+    spare.pop_back();
     return true;
   }
 };
 
 TYPED_TEST(Heaps, OnLimitThatFrees_AllocationSucceeds) {
   Relief<TypeParam> relief;
-  TypeParam heap({.limit_bytes = 64 * kKiB, .on_limit = Relief<TypeParam>::free_one, .on_limit_context = &relief},
-                 this->source());
+  TypeParam heap({.limit_bytes = 64 * kKiB, .on_limit = std::ref(relief)}, this->source());
   relief.heap = &heap;
   std::vector<Block> blocks = this->make_all(heap, 100);
   EXPECT_EQ(relief.calls, 1U);
@@ -375,13 +368,12 @@ TYPED_TEST(Heaps, OnLimitThatFrees_AllocationSucceeds) {
   EXPECT_EQ(relief.calls, blocks.size()) << "one call for each";
   EXPECT_EQ(heap.allocate(100), nullptr);
   EXPECT_EQ(heap.stats().live_objects, blocks.size());
-  heap.check_invariants();
+  heap::Inside::check_invariants(heap);
 }
 
 TYPED_TEST(Heaps, OnLimitWhereMemoryIsOut_NotAsked) {
   Relief<TypeParam> relief;
-  TypeParam heap({.limit_bytes = kMiB, .on_limit = Relief<TypeParam>::free_one, .on_limit_context = &relief},
-                 this->source());
+  TypeParam heap({.limit_bytes = kMiB, .on_limit = std::ref(relief)}, this->source());
   this->ledger_.refuse_from = 0;
   EXPECT_EQ(heap.allocate(100), nullptr);
   EXPECT_EQ(heap.allocate(100'000), nullptr);
@@ -407,12 +399,12 @@ void exercise(Test& test, H& heap) {
       blocks.pop_back();
     }
   }
-  heap.check_invariants();
+  heap::Inside::check_invariants(heap);
   for (const Block& block : blocks) test.end_(heap, block);
   heap.trim();
   const HeapStats stats = heap.stats();
   EXPECT_EQ(stats.live_objects, 0U);
-  heap.check_invariants();
+  heap::Inside::check_invariants(heap);
 }
 
 template <class H>

@@ -400,6 +400,22 @@ TEST(UsableSize, Above128Bytes_AtMostAnEighthMore) {
   }
 }
 
+// Else a line's end may lie behind the first branch, by which malloc took 1.6 times as long. A C++ runtime that is linked
+// into the program brings other operators, which no line is asked of.
+TEST(FastPaths, BeginAtALine) {
+  if (!freehold_is_expected()) GTEST_SKIP() << "a promise of Freehold, not of malloc";
+  const auto expect_line = [](const char* name, void* function) {
+    Dl_info its{}, malloc_s{};
+    ASSERT_TRUE(::dladdr(function, &its) != 0 && ::dladdr(reinterpret_cast<void*>(&std::malloc), &malloc_s) != 0) << name;
+    const bool is_ours = its.dli_fbase == malloc_s.dli_fbase;
+    EXPECT_TRUE(!is_ours || reinterpret_cast<std::uintptr_t>(function) % 64 == 0) << name;
+  };
+  expect_line("malloc", reinterpret_cast<void*>(&std::malloc));
+  expect_line("free", reinterpret_cast<void*>(&std::free));
+  expect_line("new", reinterpret_cast<void*>(static_cast<void* (*)(std::size_t)>(&::operator new)));
+  expect_line("delete", reinterpret_cast<void*>(static_cast<void (*)(void*)>(&::operator delete)));
+}
+
 TEST(FreeSized, EveryKindOfBlock_IsFreed) {
   const auto free_sized = reinterpret_cast<void (*)(void*, std::size_t)>(::dlsym(RTLD_DEFAULT, "free_sized"));
   const auto free_aligned_sized =

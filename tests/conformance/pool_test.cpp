@@ -4,6 +4,7 @@
 
 #include "freehold/base/check.hpp"
 #include "freehold/os/cpu.hpp"
+#include "tests/support/c_api.hpp"
 #include "tests/support/emulated.hpp"
 #include "tests/support/heap_errors.hpp"
 #include "tests/support/proc.hpp"
@@ -111,38 +112,6 @@ TYPED_TEST(Pools, FullButForOne_ThatIsFoundWhereverItIs) {
   }
 }
 
-TYPED_TEST(Pools, ReleasedByAnotherThread_EverythingComesBack) {
-  const PoolShape shape{.slots = 500, .slot_bytes = 40};
-  NativePool<TypeParam> pool(shape);
-  std::vector<void*> slots = acquire_all(pool, shape.slots);
-  const std::set<void*> first(slots.begin(), slots.end());
-  for (int round = 0; round < 3; ++round) {
-    shuffle(slots);
-    std::thread([&] { release_all(pool, slots); }).join();
-    slots = acquire_all(pool, shape.slots);
-    ASSERT_EQ(slots.size(), shape.slots);
-    if (pool::is_bounded<TypeParam>()) {
-      EXPECT_EQ(std::set<void*>(slots.begin(), slots.end()), first);
-      EXPECT_EQ(pool.acquire(), nullptr);
-    }
-  }
-  release_all(pool, slots);
-}
-
-TYPED_TEST(Pools, ThreadsEndWithWhatTheyKept_EverythingComesBack) {
-  const PoolShape shape{.slots = 1000, .slot_bytes = 16};
-  NativePool<TypeParam> pool(shape);
-  for (int round = 0; round < 3; ++round) {
-    std::vector<std::thread> threads;
-    for (int t = 0; t < 4; ++t)
-      threads.emplace_back([&, t] { release_all(pool, acquire_all(pool, static_cast<std::size_t>(50 + 40 * t))); });
-    for (std::thread& thread : threads) thread.join();
-  }
-  const std::vector<void*> slots = acquire_all(pool, shape.slots);
-  EXPECT_EQ(slots.size(), shape.slots);
-  release_all(pool, slots);
-}
-
 // A slot that another living thread released last is found, however it keeps it.
 TYPED_TEST(Pools, AnotherThreadStillLives_TheLastSlotIsFound) {
   if constexpr (!TypeParam::kFindsLast || !pool::is_bounded<TypeParam>()) GTEST_SKIP() << "does not promise it";
@@ -212,13 +181,6 @@ TYPED_TEST(Pools, ManySlots_NoMoreBookkeepingThanPromised) {
 }
 
 // ---- misuse
-
-// A pointer of which the compiler knows nothing: it sees through what is done to the system's malloc.
-template <class T>
-T* opaque(T* pointer) {
-  asm volatile("" : "+r"(pointer));
-  return pointer;
-}
 
 template <class S>
 class MisusedPools : public testing::Test {

@@ -11,6 +11,7 @@
 #include <mutex>
 
 #include "freehold/process.hpp"
+#include "tests/support/folder.hpp"
 #include "tests/support/proc.hpp"
 #include "tests/support/test.hpp"
 #ifdef FREEHOLD_GEARMAN_WORKER
@@ -24,7 +25,6 @@ namespace {
 using namespace std::chrono_literals;
 using process::Failure;
 using process::FailureKind;
-using process::SubmitError;
 using test::comes_true;
 
 constexpr std::uint32_t kEntries = 32;
@@ -126,43 +126,36 @@ TYPED_TEST(ProcessBackend_Conformance, SmallAndLarge_ResultsOfTheComponent) {
   EXPECT_GT(stats.tasks.median, 0u);
 }
 TYPED_TEST(ProcessBackend_Conformance, Batch_EachItsOwnResult) {
-  std::vector<std::string> texts;
-  std::vector<std::span<const std::byte>> inputs;
-  for (unsigned i = 0; i < kEntries; ++i) texts.push_back("echo " + std::to_string(i));
-  for (const std::string& text : texts) inputs.push_back(std::as_bytes(std::span(text)));
-  std::vector<decltype(this->pool->submit(""))> futures(kEntries);
-  ASSERT_EQ(this->pool->submit_all(inputs, futures), kEntries);
+  std::vector<decltype(this->pool->submit(""))> futures;
+  for (unsigned i = 0; i < kEntries; ++i) futures.push_back(this->pool->submit("echo " + std::to_string(i)));
   for (unsigned i = kEntries; i-- > 0;) EXPECT_EQ(futures[i].get().text(), std::to_string(i));
 }
 TYPED_TEST(ProcessBackend_Conformance, ComponentRefuses_ItsNumber) {
-  EXPECT_EQ(this->pool->call("fail 42").failure(), (Failure{FailureKind::kComponent, 42}));
-  EXPECT_EQ(this->pool->call("fail -7").failure().kind, FailureKind::kComponent);
+  EXPECT_EQ(this->pool->call("fail 42").error(), (Failure{FailureKind::kComponent, 42}));
+  EXPECT_EQ(this->pool->call("fail -7").error().kind, FailureKind::kComponent);
   EXPECT_EQ(this->pool->stats().tasks.failed, 2u);
 }
 TYPED_TEST(ProcessBackend_Conformance, WorkerCrashesOnce_TaskIsTriedAgain) {
-  const std::string mark = testing::TempDir() + "freehold_once_" + std::to_string(::getpid());
-  std::filesystem::remove(mark);
-  EXPECT_TRUE(this->pool->call("once " + mark).ok());
-  EXPECT_TRUE(std::filesystem::exists(mark)) << "it did not crash";
-  std::filesystem::remove(mark);
+  const test::Folder folder;
+  EXPECT_TRUE(this->pool->call("once " + (folder / "mark")).ok());
+  EXPECT_TRUE(std::filesystem::exists(folder / "mark")) << "it did not crash";
 }
 TYPED_TEST(ProcessBackend_Conformance, PoisonTasks_FailWithTheReasonAfterTheirAttempts_OthersGoOn) {
-  const std::string log = testing::TempDir() + "freehold_log_" + std::to_string(::getpid());
-  std::filesystem::remove(log);
+  const test::Folder folder;
+  const std::string log = folder / "log";
   auto crashes = this->pool->submit("crash"), exits = this->pool->submit("exit 7"), logs = this->pool->submit("log " + log);
   std::vector<decltype(this->pool->submit(""))> good;
   for (int i = 0; i < 20; ++i) good.push_back(this->pool->submit("echo " + std::to_string(i)));
   for (unsigned i = 0; i < 20; ++i) EXPECT_EQ(good[i].get().text(), std::to_string(i));
-  EXPECT_EQ(crashes.get().failure(), (Failure{FailureKind::kSignal, SIGKILL}));
-  EXPECT_EQ(exits.get().failure(), (Failure{FailureKind::kExit, 7}));
-  EXPECT_EQ(logs.get().failure(), (Failure{FailureKind::kSignal, SIGKILL}));
+  EXPECT_EQ(crashes.get().error(), (Failure{FailureKind::kSignal, SIGKILL}));
+  EXPECT_EQ(exits.get().error(), (Failure{FailureKind::kExit, 7}));
+  EXPECT_EQ(logs.get().error(), (Failure{FailureKind::kSignal, SIGKILL}));
   EXPECT_EQ(std::filesystem::file_size(log), kAttempts);
-  std::filesystem::remove(log);
 }
 TYPED_TEST(ProcessBackend_Conformance, Deadline_Reason_OthersUnharmed) {
   auto hangs = this->pool->submit("hang", {.run_timeout = 50ms});
   auto slow = this->pool->submit("sleep 80");
-  EXPECT_EQ(hangs.get().failure(), (Failure{FailureKind::kDeadline, 50}));
+  EXPECT_EQ(hangs.get().error(), (Failure{FailureKind::kDeadline, 50}));
   EXPECT_TRUE(slow.get().ok());
 }
 TYPED_TEST(ProcessBackend_Conformance, WaitFor_TimesOutThenGets) {
@@ -175,16 +168,27 @@ TYPED_TEST(ProcessBackend_Conformance, WaitFor_TimesOutThenGets) {
 TYPED_TEST(ProcessBackend_Conformance, Full_RefusesTimesOut_CancelMakesRoom) {
   std::vector<decltype(this->pool->submit(""))> sleep;
   for (unsigned i = 0; i < kEntries; ++i) sleep.push_back(this->pool->submit("sleep 100"));
-  EXPECT_EQ(this->pool->submit("echo x", {.submit_timeout = 0ns}).submit_error(), SubmitError::kFull);
-  EXPECT_EQ(this->pool->submit("echo x", {.submit_timeout = 1ms}).submit_error(), SubmitError::kFull);
+  EXPECT_EQ(this->pool->submit("echo x", {.submit_timeout = 0ns}).error().kind, FailureKind::kFull);
+  EXPECT_EQ(this->pool->submit("echo x", {.submit_timeout = 1ms}).error().kind, FailureKind::kFull);
   sleep.clear();  // drops them all
   auto next = this->pool->submit("echo x");
   ASSERT_TRUE(next.valid());
   EXPECT_EQ(next.get().text(), "x");
 }
+TYPED_TEST(ProcessBackend_Conformance, NoTask_FutureAndResultSayWhy) {
+  const std::string large(kMaxBytes + 1, 'x');
+  auto refused = this->pool->submit(large);
+  EXPECT_FALSE(refused.valid());
+  EXPECT_EQ(refused.error(), Failure{FailureKind::kTooLarge});
+  EXPECT_EQ(refused.get().error(), Failure{FailureKind::kTooLarge});
+  EXPECT_EQ(this->pool->call(large).error(), Failure{FailureKind::kTooLarge});
+  auto taken = this->pool->submit("echo x");
+  EXPECT_TRUE(taken.get().ok());
+  EXPECT_EQ(taken.get().error(), Failure{FailureKind::kNoTask});
+}
 TYPED_TEST(ProcessBackend_Conformance, Cancelled_WaitingTaskDoesNotBegin) {
-  const std::string mark = testing::TempDir() + "freehold_cancelled_" + std::to_string(::getpid());
-  std::filesystem::remove(mark);
+  const test::Folder folder;
+  const std::string mark = folder / "mark";
   std::vector<decltype(this->pool->submit(""))> busy;
   for (int i = 0; i < 12; ++i) busy.push_back(this->pool->submit("sleep 60"));  // twice the workers
   auto waits = this->pool->submit("once " + mark);
@@ -219,7 +223,7 @@ TEST(Gearman_Conformance, WrongOptions_SaysSo) {
     how.servers = {server};
     GearmanPool pool(how);
     EXPECT_FALSE(pool.ok()) << server;
-    EXPECT_EQ(pool.submit("x").submit_error(), SubmitError::kNoWorker);
+    EXPECT_EQ(pool.submit("x").error().kind, FailureKind::kNoWorker);
   }
 }
 TEST(Gearman_Conformance, NoServer_FailsInTime) {
@@ -228,18 +232,16 @@ TEST(Gearman_Conformance, NoServer_FailsInTime) {
   how.server_timeout = 100ms;
   GearmanPool pool(how);
   ASSERT_TRUE(pool.ok());
-  EXPECT_EQ(pool.call("echo x").failure(), (Failure{FailureKind::kNoWorker, 0}));
+  EXPECT_EQ(pool.call("echo x").error(), (Failure{FailureKind::kNoWorker, 0}));
 }
 
 class Gearman_Failures : public testing::Test {
  protected:
   void SetUp() override {
     if (JobServer::program().empty()) GTEST_SKIP() << "gearmand is not installed";
-    file = testing::TempDir() + "freehold_gearman_" + std::to_string(::getpid());
-    std::filesystem::remove(file);
   }
-  void TearDown() override { std::filesystem::remove(file); }
-  std::string file;
+  const test::Folder folder;
+  const std::string file = folder / "file";
 };
 
 TEST_F(Gearman_Failures, ServerLostInATask_TheFirstRunsAnswer_NoSecondRun) {
@@ -252,6 +254,13 @@ TEST_F(Gearman_Failures, ServerLostInATask_TheFirstRunsAnswer_NoSecondRun) {
   EXPECT_EQ(result.text(), file);
   EXPECT_EQ(std::filesystem::file_size(file), 1u) << "it was run again";
   EXPECT_EQ(pool.stats().resubmitted, 1u);
+}
+TEST_F(Gearman_Failures, InputBeyondTheMachinesLimit_FailsWithThatReason) {
+  Cluster cluster(1);
+  GearmanPoolOptions how = cluster.options();
+  how.max_input_bytes = 2 * kMaxBytes;
+  GearmanPool pool(how);
+  EXPECT_EQ(pool.call(std::string(kMaxBytes + 1, 'x')).error(), Failure{FailureKind::kTooLarge});
 }
 TEST_F(Gearman_Failures, ServerSaysNothing_TheOthersTasksAreRun) {
   Cluster cluster(1);
@@ -328,7 +337,7 @@ TEST_F(Gearman_Failures, MachineKilledInATask_AnotherRunsItAtOnce) {
 TEST_F(Gearman_Failures, TaskKillsItsMachines_FailsAfterTheServersRetries) {
   Cluster cluster(4, 2);
   GearmanPool pool(cluster.options());
-  EXPECT_EQ(pool.call("patricide /no/such/folder/file").failure(), (Failure{FailureKind::kSignal, 0}));
+  EXPECT_EQ(pool.call("patricide /no/such/folder/file").error(), (Failure{FailureKind::kSignal, 0}));
   EXPECT_EQ(pool.call("echo x").text(), "x");
   EXPECT_TRUE(comes_true([&] { return cluster.dead() == 2; }));
 }
@@ -383,8 +392,8 @@ TEST_F(Gearman_Failures, WorkersMachinesAndAServerKilledUnderLoad_NothingLostNon
           } else {
             const std::lock_guard guard(lock);
             wrong.push_back(text + ": '" + std::string(result.text()) + "', failure " +
-                            std::to_string(static_cast<int>(result.failure().kind)) + " " +
-                            std::to_string(result.failure().value));
+                            std::to_string(static_cast<int>(result.error().kind)) + " " +
+                            std::to_string(result.error().value));
           }
         }
       }

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: MIT
-// freehold::HeapScope: plain code's blocks in private heaps. tests/linking/scope.c has the C functions in each of malloc's
-// modes.
+// freehold::HeapScope: plain code's blocks in private heaps.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <malloc.h>
 #include <pthread.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <barrier>
 #include <coroutine>
 #include <csetjmp>
 #include <csignal>
@@ -18,6 +22,7 @@
 #include <functional>
 #include <memory>
 #include <new>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -26,7 +31,10 @@
 #include "freehold/count.hpp"
 #include "freehold/heap_scope.hpp"
 #include "freehold/malloc.h"
+#include "freehold/os/system_call.hpp"
 #include "tests/support/c_api.hpp"
+#include "tests/support/emulated.hpp"
+#include "tests/support/inside.hpp"
 
 namespace freehold {
 namespace {
@@ -35,17 +43,18 @@ using heap::HeapStats;
 using heap::HeldBlocks;
 
 [[nodiscard]] void* block_of(std::size_t bytes) { return test::opaque(std::malloc)(bytes); }
+[[nodiscard]] bool is_checked() {
+  const char* const mode = std::getenv("FREEHOLD_CHECK");
+  return mode != nullptr && mode[0] == '1';
+}
 [[nodiscard]] std::uint64_t live(PrivateHeap& heap) { return heap.stats().live_objects; }
 // Blocks that are in use of a heap that has ended; -1: no heap of this name.
 [[nodiscard]] std::int64_t left_of(const std::string& name) {
-  std::pair<const std::string&, std::int64_t> found{name, -1};
-  heap::for_each_heap(
-      [](void* to, const HeapStats& stats) {
-        auto& [wanted, blocks] = *static_cast<decltype(found)*>(to);
-        if (stats.has_ended && wanted == stats.name) blocks = static_cast<std::int64_t>(stats.live_objects);
-      },
-      &found);
-  return found.second;
+  std::int64_t blocks = -1;
+  heap::for_each_heap([&](const HeapStats& stats) {
+    if (stats.has_ended && name == stats.name) blocks = static_cast<std::int64_t>(stats.live_objects);
+  });
+  return blocks;
 }
 
 TEST(HeapScope, EveryWayToABlock_ComesFromTheHeap) {
@@ -75,7 +84,7 @@ TEST(HeapScope, EveryWayToABlock_ComesFromTheHeap) {
   for (void* const block : blocks) std::free(block);
   EXPECT_EQ(live(heap), 0U);
   EXPECT_GE(heap.stats().peak_bytes, 4U << 20);
-  heap.check_invariants();
+  heap::Inside::check_invariants(heap);
 }
 
 TEST(HeapScope, OperatorNew_IsOfTheHeapAndDeletedAnywhere) {
@@ -141,17 +150,18 @@ TEST(HeapScope, Realloc_StaysOrGoesWhereANewBlockWouldBe) {
   EXPECT_EQ(live(heap), 3U);
   const auto place = reinterpret_cast<std::uintptr_t>(stays);
   stays = static_cast<char*>(std::realloc(stays, 1001));
-  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(stays), place);
+  const std::size_t moved = is_checked() ? 1 : 0;  // there every block moves
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(stays) != place, is_checked());
   {
     const HeapScope scope(other);
     grows = static_cast<char*>(std::realloc(grows, 5000));
   }
   EXPECT_STREQ(grows, "grows");
-  EXPECT_EQ(live(heap), 2U);
+  EXPECT_EQ(live(heap), 2U - moved);
   EXPECT_EQ(live(other), 1U);
   plain = static_cast<char*>(std::realloc(plain, 200'000));  // out of it
   EXPECT_STREQ(plain, "plain");
-  EXPECT_EQ(live(heap), 1U);
+  EXPECT_EQ(live(heap), 1U - moved);
   for (void* const block : {grows, stays, plain}) std::free(block);
   EXPECT_EQ(live(heap) + live(other), 0U);
 }
@@ -194,6 +204,30 @@ TEST(HeapScope, ReleaseAll_RefusesWithTheCountAndEndsWhenAsked) {
   EXPECT_EQ(heap.release_all(), 0U);
 }
 
+// Checked mode says who allocated what holds the heap, and who entered the scope in which it ends.
+TEST(HeapScope, InCheckedMode_ReportsHaveStacks) {
+  if (!is_checked()) GTEST_SKIP() << "only with FREEHOLD_CHECK=1";
+  std::optional<PrivateHeap> heap(std::in_place);
+  const auto report_of = [](const auto& call) {
+    testing::internal::CaptureStderr();
+    call();
+    return testing::internal::GetCapturedStderr();
+  };
+  void* block;
+  {
+    const HeapScope scope(*heap);
+    block = block_of(1000);
+  }
+  const std::string refused = report_of([&] { EXPECT_EQ(heap->release_all(), 1U); });
+  EXPECT_NE(refused.find("release_all refused: blocks of plain code"), std::string::npos) << refused;
+  EXPECT_NE(refused.find("conformance_scope"), std::string::npos) << refused;  // a stack's line
+  std::free(block);
+  const HeapScope scope(*heap);
+  const std::string ends = report_of([&] { heap.reset(); });
+  EXPECT_NE(ends.find("ends in a scope"), std::string::npos) << ends;
+  EXPECT_NE(ends.find("conformance_scope"), std::string::npos) << ends;
+}
+
 TEST(HeapScope, AHeapThatEndsBeforeItsBlocks_GoesWithTheLastOfThem) {
   std::vector<char*> blocks(1001);
   {
@@ -203,12 +237,12 @@ TEST(HeapScope, AHeapThatEndsBeforeItsBlocks_GoesWithTheLastOfThem) {
     std::free(blocks.back());
     blocks.back() = static_cast<char*>(block_of(1 << 20));
   }
-  EXPECT_EQ(left_of("short-lived"), 1001);
+  EXPECT_EQ(left_of("short-lived"), is_checked() ? -1 : 1001);  // of ended heaps checked mode has no figures
   char* const moved = static_cast<char*>(std::realloc(blocks.front(), 10'000));
   EXPECT_STREQ(moved, "a text that lives longer than its heap");
   EXPECT_GE(malloc_usable_size(blocks[1]), 39U);
   blocks.front() = moved;
-  EXPECT_EQ(left_of("short-lived"), 1000);
+  EXPECT_EQ(left_of("short-lived"), is_checked() ? -1 : 1000);
   std::thread([&] {
     for (char* const block : blocks) {
       EXPECT_TRUE(block == blocks.back() || block[0] == 'a');
@@ -218,7 +252,7 @@ TEST(HeapScope, AHeapThatEndsBeforeItsBlocks_GoesWithTheLastOfThem) {
   EXPECT_EQ(left_of("short-lived"), -1);
 }
 
-TEST(HeapScope, ThreadsFreeWhileHeapsEnd_NothingIsLost) {
+void threads_free_while_heaps_end() {
   constexpr int kRounds = 300, kBlocks = 200;
   std::atomic<char*> mailbox[kBlocks]{};
   std::atomic<bool> ends{false};
@@ -246,6 +280,7 @@ TEST(HeapScope, ThreadsFreeWhileHeapsEnd_NothingIsLost) {
   for (auto& place : mailbox) std::free(place.exchange(nullptr));
   EXPECT_EQ(left_of("busy end"), -1);
 }
+TEST(HeapScope, ThreadsFreeWhileHeapsEnd_NothingIsLost) { threads_free_while_heaps_end(); }
 
 TEST(HeapScope, AnException_LeavesTheScope) {
   PrivateHeap heap;
@@ -265,7 +300,7 @@ TEST(HeapScope, LongjmpOut_LeavesTheThreadInTheScopeUntilItLeaves) {
   static PrivateHeap heap;
   static std::jmp_buf to;
   if (setjmp(to) == 0) {
-    freehold_scope_engine()->enter(heap::scoped_heap(heap, *freehold_scope_engine()));
+    freehold_scope_engine()->enter(heap::begin_scopes(heap, *freehold_scope_engine()));
     std::longjmp(to, 1);
   }
   EXPECT_EQ(HeapScope::current(), &heap);
@@ -289,7 +324,7 @@ TEST(HeapScope, AThreadThatEndsInAScope_LeavesIt) {
   EXPECT_EQ(live(heap), 0U);
   pthread_t thread;
   const auto ends = [](void*) -> void* {
-    freehold_scope_engine()->enter(heap::scoped_heap(*in, *freehold_scope_engine()));
+    freehold_scope_engine()->enter(heap::begin_scopes(*in, *freehold_scope_engine()));
     std::free(block_of(100));
     return nullptr;
   };
@@ -350,21 +385,160 @@ TEST(HeapScopeDeathTest, AHandlerOfSignalsForksInAScope_BothGoOn) {
   EXPECT_EXIT(fork_from_handlers(), testing::ExitedWithCode(0), "");
 }
 
-// A task takes its heap along: to a pool's thread, and over a coroutine's suspension.
-TEST(HeapScope, ATaskThatMovesBetweenThreads_CarriesItsHeap) {
+// Threads keep freed blocks, and slots for their open scopes. All figures are exact nevertheless.
+void threads_live_on() {
+  PrivateHeap heap({.name = "kept", .limit_bytes = 1 << 20});
+  std::vector<void*> blocks;
+  blocks.reserve(20'000);
+  const auto fill = [&] {
+    const HeapScope scope(heap);
+    blocks.clear();
+    for (void* block; (block = block_of(100)) != nullptr;) blocks.push_back(block);
+  };
+  fill();
+  const std::size_t most = blocks.size();
+  EXPECT_EQ(live(heap), most);
+  std::barrier step(2);
+  std::thread other([&] {
+    for (void* const block : blocks) std::free(block);
+    step.arrive_and_wait();
+    step.arrive_and_wait();
+    for (void* const block : blocks) std::free(block);
+    {
+      const HeapScope scope(heap);
+      for (int i = 0; i < 100; ++i) std::free(block_of(static_cast<std::size_t>(i) * 10));
+      step.arrive_and_wait();  // in the scope, and idle
+      step.arrive_and_wait();
+    }
+  });
+  step.arrive_and_wait();
+  EXPECT_EQ(live(heap), 0U);
+  EXPECT_EQ(heap.stats().live_bytes, 0U);
+  fill();  // although the other thread lives and freed them
+  EXPECT_EQ(blocks.size(), most);
+  step.arrive_and_wait();
+  step.arrive_and_wait();
+  EXPECT_EQ(live(heap), 0U);
+  EXPECT_EQ(heap.stats().live_bytes, 0U);
+  step.arrive_and_wait();
+  other.join();
+  EXPECT_EQ(heap.release_all(), 0U);
+  EXPECT_EQ(live(heap), 0U);
+  heap::Inside::check_invariants(heap);
+}
+TEST(HeapScope, ThreadsThatLiveOn_TheirFreedBlocksAreFree) { threads_live_on(); }
+
+// A filter of system calls refuses the fence of other threads. Freehold hears of one that libc's functions install.
+void refuse_membarrier(bool is_told) {
+  sock_filter program[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+                           BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_membarrier, 0, 1),
+                           BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+                           BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  const sock_fprog filter{std::size(program), program};
+  std::free(block_of(100));
+  const long error = is_told ? prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) | prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter)
+                             : os::system_call(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0) |
+                                   os::system_call(SYS_prctl, PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter);
+  if (error != 0 || syscall(SYS_membarrier, 0, 0, 0) == 0) std::_Exit(2);
+}
+TEST(HeapScopeDeathTest, WithoutMembarrier_NothingIsLostAndWhereThatIsToldFiguresAreExact) {
+  FREEHOLD_SKIP_IF_EMULATED("it has no filters of system calls");
+  for (const bool is_told : {true, false})
+    EXPECT_EXIT(
+        {
+          refuse_membarrier(is_told);
+          threads_free_while_heaps_end();
+          if (is_told) threads_live_on();
+          std::_Exit(testing::Test::HasFailure() ? 1 : 0);
+        },
+        testing::ExitedWithCode(0), "");
+}
+
+TEST(HeapScope, AThreadThatWaitsForRoom_IsWokenByAPlainFree) {
+  PrivateHeap heap({.name = "waits", .limit_bytes = 1 << 20, .when_limited = heap::WhenLimited::kWait});
+  std::vector<void*> blocks;
+  blocks.reserve(16);
+  void* waited = nullptr;
+  std::barrier is_full(2);
+  std::thread waiter([&] {
+    const HeapScope scope(heap);
+    while (heap.stats().used_bytes < (7 << 17)) blocks.push_back(block_of(100'000));
+    is_full.arrive_and_wait();
+    waited = block_of(500'000);
+  });
+  is_full.arrive_and_wait();
+  for (void* const block : blocks) std::free(block);
+  waiter.join();
+  std::free(waited);
+  EXPECT_EQ(live(heap), 0U);
+}
+
+// The scopes go on, of no heap.
+TEST(HeapScope, AHeapThatEndsInOpenScopes_NothingIsLost) {
+  void *before, *after, *of_other = nullptr;
+  std::barrier step(2);
+  std::optional<PrivateHeap> heap(std::in_place, heap::HeapOptions{.name = "ends first"});
+  std::thread other([&] {
+    const HeapScope scope(*heap);
+    for (int i = 0; i < 50; ++i) std::free(block_of(100));
+    step.arrive_and_wait();
+    step.arrive_and_wait();
+    of_other = std::realloc(block_of(100), 2000);
+    EXPECT_EQ(HeapScope::current(), nullptr);
+    std::free(block_of(5000));
+  });
+  step.arrive_and_wait();
+  {
+    const HeapScope scope(*heap);
+    before = block_of(100);
+    heap.reset();
+    EXPECT_EQ(HeapScope::current(), nullptr);
+    after = block_of(100);
+    EXPECT_NE(after, nullptr);
+  }
+  step.arrive_and_wait();
+  other.join();
+  for (void* const block : {before, after, of_other}) std::free(block);
+  EXPECT_EQ(left_of("ends first"), -1);
+}
+
+// Libraries come and go: what their constructors allocated in a scope, their destructors free out of it.
+TEST(HeapScope, ALibraryThatIsUnloaded_FreesItsBlocksOutOfTheScope) {
   PrivateHeap heap;
-  std::function<void()> task;
+  void* library;
   {
     const HeapScope scope(heap);
-    task = [carried = HeapScope::current(), text = std::string()]() mutable {
+    library = dlopen(FREEHOLD_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    ASSERT_NE(library, nullptr) << dlerror();
+  }
+  const std::uint64_t before = live(heap);
+  EXPECT_GT(before, 0U);
+  EXPECT_EQ(dlclose(library), 0);
+  EXPECT_LT(live(heap), before);
+}
+
+// A task takes its heap along: to a pool's thread, and over a coroutine's suspension.
+TEST(HeapScope, TasksOfAPoolsThreads_CarryTheirHeaps) {
+  constexpr std::size_t kTasks = 200;
+  PrivateHeap heaps[2];
+  std::vector<std::function<void()>> tasks(kTasks);
+  for (std::size_t i = 0; i < kTasks; ++i) {
+    const HeapScope scope(heaps[i % 2]);
+    tasks[i] = [carried = HeapScope::current(), text = std::string()]() mutable {
       const HeapScope of_task(carried);
       text.assign(100, 'x');
     };
   }
-  std::thread([&] { task(); }).join();
-  EXPECT_GE(live(heap), 2U);  // the task and its text
-  task = nullptr;
-  EXPECT_EQ(live(heap), 0U);
+  std::atomic<std::size_t> next{0};
+  std::vector<std::thread> pool;
+  for (int t = 0; t < 2; ++t)
+    pool.emplace_back([&] {
+      for (std::size_t i; (i = next.fetch_add(1)) < kTasks;) tasks[i]();
+    });
+  for (std::thread& thread : pool) thread.join();
+  for (PrivateHeap& heap : heaps) EXPECT_EQ(live(heap), kTasks);  // each task and its text
+  tasks.clear();
+  for (PrivateHeap& heap : heaps) EXPECT_EQ(live(heap), 0U);
 }
 
 struct Coroutine {
@@ -427,8 +601,10 @@ TEST(HeapScope, Trim_GivesTheHeapsFreeMemoryBack) {
     for (void*& block : blocks) block = block_of(1000);
     for (void* const block : blocks) std::free(block);
   }
-  EXPECT_GT(heap.stats().held_bytes, 1U << 20);
-  EXPECT_EQ(malloc_trim(0), 1);
+  if (!is_checked()) {  // where each block is apart
+    EXPECT_GT(heap.stats().held_bytes, 1U << 20);
+    EXPECT_EQ(malloc_trim(0), 1);
+  }
   EXPECT_LE(heap.stats().held_bytes, 192U << 10);
 }
 
@@ -452,7 +628,7 @@ TEST(HeapScope, ThreadsInOneHeap_ExactFiguresAfterwards) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(live(heap), 0U);
   EXPECT_EQ(heap.stats().live_bytes, 0U);
-  heap.check_invariants();
+  heap::Inside::check_invariants(heap);
 }
 
 }  // namespace

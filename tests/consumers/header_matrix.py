@@ -22,7 +22,7 @@ WARNINGS = ["-Wall", "-Wextra", "-Wshadow", "-Wconversion", "-Wsign-conversion",
 PARTS = ["process", "timer", "heap", "thread_alloc", "alloc", "pool", "profile", "slots", "check", "sync", "os", "base"]
 PROJECT = pathlib.Path(__file__).resolve().parent / "project"
 # Freehold's malloc is not linked here.
-NOT_TOGETHER = {"active.c", "active.cpp", "unmentioned.c"}
+NOT_TOGETHER = {"active.c", "active.cpp", "scope.c", "scope.cpp", "unmentioned.c"}
 
 
 def public_headers():

@@ -9,14 +9,14 @@ sources=$(dirname "${BASH_SOURCE[0]}")/project
 PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name freehold.pc)")
 export PKG_CONFIG_PATH
 mkdir -p "$work"
-# use PACKAGE SOURCE NEEDED: builds and runs the program; NEEDED of Freehold's shared libraries it needs.
+# use PACKAGES SOURCE NEEDED: builds and runs the program; NEEDED of Freehold's shared libraries it needs.
 use() {
   local package=$1 source=$2 needed=$3 compiler=$cxx standard="-O2 -std=c++20" program=$work/$1-$2.out
   if [[ $source == *.c ]]; then compiler=$cc standard=-std=c11; fi
   local cflags libs libdir
   read -ra cflags <<<"$(pkg-config --cflags "$package")"
   read -ra libs <<<"$(pkg-config --libs "$package")"
-  libdir=$(pkg-config --variable=libdir "$package")
+  libdir=$(pkg-config --variable=libdir "${package%% *}")
   "$compiler" $standard "${cflags[@]}" "$sources/$source" -o "$program" -Wl,--as-needed "${libs[@]}" -Wl,-rpath,"$libdir"
   echo "$package, $source:"
   "$program"
@@ -25,6 +25,12 @@ use() {
 for source in active.c active.cpp unmentioned.c; do
   use freehold "$source" 1
   use freehold-static "$source" 0
+done
+# Scopes and counts, for which a program has heaps and Freehold's malloc.
+use freehold scope.c 1
+for source in scope.c scope.cpp; do
+  use "freehold-heap freehold" "$source" 1
+  use "freehold-heap freehold-static" "$source" 0
 done
 # Each part by itself, which leaves malloc alone.
 use freehold-pool pool.cpp 0

@@ -54,6 +54,13 @@ TEST(CodeGrowth, EachThreadBringsWork_Grows) {
   EXPECT_LT(growth.spinning + growth.contended + growth.slowed, 0.01);
 }
 
+// Files are made in one folder, whose lock the kernel takes.
+TEST(CodeGrowth, SystemCallsTakeMore_WorkNotKnown) {
+  const CodeGrowth growth = Made().at(0, 980, 1750, Instruction::kSystemCall).at(32, 5, 6).growth();
+  EXPECT_TRUE(growth.known);
+  EXPECT_FALSE(growth.work_known);
+}
+
 // A search under one mutex: what it guards comes from the other CPU each time, and takes twice as long.
 TEST(CodeGrowth, AFifthIsTheSame_WorkNotKnown) {
   const CodeGrowth growth = Made().at(0, 200, 195).at(32, 260, 540).at(64, 40, 265, Instruction::kAtomic).growth();
@@ -136,7 +143,13 @@ TEST(Instruction, BytesOfX86_Told) {
   EXPECT_EQ(found(std::array<std::uint8_t, 8>{0x8B, 0x07, 0x85, 0xC0, 0x74, 0xFA, 0xF3, 0x90}, 2), Instruction::kPause);
   // mov $24, %eax; syscall; ret
   EXPECT_EQ(found(std::array<std::uint8_t, 8>{0xB8, 0x18, 0x00, 0x00, 0x00, 0x0F, 0x05, 0xC3}, 7), Instruction::kPause);
-  EXPECT_EQ(found(std::array<std::uint8_t, 8>{0xB8, 0x19, 0x00, 0x00, 0x00, 0x0F, 0x05, 0xC3}, 7), Instruction::kPlain);
+  EXPECT_EQ(found(std::array<std::uint8_t, 8>{0xB8, 0x19, 0x00, 0x00, 0x00, 0x0F, 0x05, 0xC3}, 7), Instruction::kSystemCall);
+  // The code behind the system call of openat: cmp $-4096, %rax; ja (far); mov 0x38(%rsp), %rdx
+  constexpr std::array<std::uint8_t, 19> kOpenat{0x0F, 0x05, 0x48, 0x3D, 0x00, 0xF0, 0xFF, 0xFF, 0x0F, 0x87,
+                                                 0x9D, 0x00, 0x00, 0x00, 0x48, 0x8B, 0x54, 0x24, 0x38};
+  EXPECT_EQ(found(kOpenat, 2), Instruction::kSystemCall);
+  for (const std::size_t at : {0U, 8U, 14U}) EXPECT_EQ(found(kOpenat, at), Instruction::kPlain) << at;
+  EXPECT_EQ(found(std::array<std::uint8_t, 4>{0xF0, 0xFF, 0x07, 0x90}, 3), Instruction::kAtomic) << "lock incl (%rdi)";
   EXPECT_EQ(found(std::array<std::uint8_t, 1>{0xF0}, 0), Instruction::kPlain) << "the file's end";
   EXPECT_EQ(instruction_in({}, 0), Instruction::kPlain);
 }

@@ -3,13 +3,15 @@
 //   judge_reports FOLDER...             of each report the name, cause, doubt, suspected cause, loss, advice, disturbance and
 //                                       missing fact
 //   judge_reports --margins FOLDER...   of each threshold, in order: answers that change when it is a tenth lower, and higher
-//   judge_reports --table               the table of docs/verdict-table.md
+//   judge_reports --table               the tables of docs/verdict-table.md
 #include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <map>
 
 #include "tests/doctor/recorded_answer.hpp"
 #include "tests/doctor/table_text.hpp"
+#include "tools/doctor/report/results_json.hpp"
 
 namespace {
 
@@ -29,9 +31,27 @@ Answers read(int count, char** folders) {
   return answers;
 }
 
-Verdict judged(const RecordedAnswer& answer) { return verdict_of(answer.experiment, answer.recorded.get()); }
+std::map<std::string, MemoryFacts> read_memory(int count, char** folders) {
+  std::map<std::string, MemoryFacts> answers;
+  for (int i = 0; i < count; ++i)
+    for (const auto& file : std::filesystem::directory_iterator(folders[i])) {
+      if (file.path().extension() != ".json") continue;
+      const auto report = nlohmann::json::parse(std::ifstream(file.path()), nullptr, false);
+      if (!report.is_object() || report.value("schema", "") != "freehold-doctor-memory/1") continue;
+      MemoryFacts& facts = answers[file.path().stem().string()];
+      for (std::size_t fact = 0; fact < kMemoryFacts; ++fact) {
+        const auto of = static_cast<MemoryFact>(fact);
+        const auto& known = report["verdict"]["facts"];
+        if (known.contains(describe(of).name)) facts.set(of, known[std::string(describe(of).name)].get<Estimate>());
+      }
+    }
+  return answers;
+}
 
-unsigned changes(const Answers& answers, const std::map<std::string, Cause>& before, Threshold& threshold, double factor) {
+Verdict judged(const RecordedAnswer& answer) { return verdict_of(answer.experiment, answer.recorded.get()); }
+MemoryDecision judged(const MemoryFacts& facts) { return decide(facts); }
+
+unsigned changes(const auto& answers, const auto& before, Threshold& threshold, double factor) {
   const double value = threshold.value;
   threshold.value *= factor;
   unsigned changed = 0;
@@ -40,10 +60,10 @@ unsigned changes(const Answers& answers, const std::map<std::string, Cause>& bef
   return changed;
 }
 
-void print_margins(const Answers& answers) {
-  std::map<std::string, Cause> before;
+void print_margins(auto& thresholds, const auto& answers) {
+  std::map<std::string, decltype(judged(answers.begin()->second).cause)> before;
   for (const auto& [name, answer] : answers) before[name] = judged(answer).cause;
-  for (Threshold& threshold : thresholds()) {
+  for (Threshold& threshold : thresholds) {
     const unsigned lower = changes(answers, before, threshold, 0.9), higher = changes(answers, before, threshold, 1.1);
     std::cout << lower << ' ' << higher << '\t' << threshold.value << '\t' << threshold.reason << '\n';
   }
@@ -63,9 +83,10 @@ void print_verdicts(const Answers& answers) {
 int main(int argc, char** argv) {
   const std::string_view what = argc > 1 ? argv[1] : "";
   if (what == "--table") {
-    std::cout << table_text();
+    std::cout << table_text() << "\n## Of memory\n\n" << memory_table_text();
   } else if (what == "--margins") {
-    print_margins(read(argc - 2, argv + 2));
+    print_margins(thresholds(), read(argc - 2, argv + 2));
+    print_margins(memory_thresholds(), read_memory(argc - 2, argv + 2));
   } else {
     print_verdicts(read(argc - 1, argv + 1));
   }

@@ -23,7 +23,9 @@
 
 #include "freehold/alloc/engine.hpp"
 #include "freehold/alloc/observe/profile.hpp"
+#include "freehold/alloc/scope/scope.hpp"
 #include "freehold/heap.hpp"
+#include "freehold/heap/scoped_heap.hpp"
 #include "freehold/pool.hpp"
 #include "freehold/sync/live_list.hpp"
 #include "tools/live/memory.hpp"
@@ -83,6 +85,25 @@ TEST(LiveStats, HeapInRandomUse_TheHeapsOwnStatistics) {
   ASSERT_NE(named(stats.heaps, "random"), nullptr);
   expect_same(*named(stats.heaps, "random"), heap.stats());
   EXPECT_EQ(named(stats.heaps, "random")->live_bytes, 0u);
+}
+
+TEST(LiveStats, HeapThatEndedBeforeItsBlocks_IsListedUntilTheLastIsFreed) {
+  void* block;
+  {
+    PrivateHeap heap({.name = "gone"});
+    ASSERT_TRUE(alloc::kScopeEngine.enter(heap::scoped_heap(heap, alloc::kScopeEngine)));
+    block = alloc::allocate(1000);
+    alloc::kScopeEngine.leave();
+  }
+  LiveStats stats = own_stats();
+  const LiveHeapFigures* const read = named(stats.heaps, "gone (ended)");
+  ASSERT_NE(read, nullptr);
+  EXPECT_EQ(read->live_objects, 1U);
+  EXPECT_EQ(read->live_bytes, 1024U);
+  EXPECT_EQ(read->used_bytes, 64U << 10);
+  alloc::deallocate(block);
+  stats = own_stats();
+  EXPECT_EQ(named(stats.heaps, "gone (ended)"), nullptr);
 }
 
 struct Big {

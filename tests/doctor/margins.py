@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Writes beside each threshold of the verdict's table how many answers of stored reports change when it is a tenth lower, and higher:
+"""Writes beside each threshold of the verdicts' tables how many answers of stored reports change when it is a tenth lower, and higher:
 margins.py JUDGE_REPORTS FOLDER..."""
 
 import re
@@ -8,14 +8,15 @@ import subprocess
 import sys
 from pathlib import Path
 
-TABLE = Path(__file__).resolve().parents[2] / "tools/doctor/verdict/verdict_table.cpp"
+VERDICT = Path(__file__).resolve().parents[2] / "tools/doctor/verdict"
 
 
 def main(judge, *folders):
     rows = subprocess.run([judge, "--margins", *folders], capture_output=True, text=True, check=True).stdout.splitlines()
     margins = {row.split("\t")[2]: row.split("\t")[0].replace(" ", ", ") for row in rows}  # by the reason, which each has its own of
-    text = re.sub(r'(  set\(Limit::k\w+, [^,]+, "([^"]*)")[^)"]*\);', lambda line: f"{line[1]}, {margins[line[2]]});", TABLE.read_text())
-    TABLE.write_text(text)
+    for table in (VERDICT / "verdict_table.cpp", VERDICT / "memory_verdict.cpp"):
+        line = r'({(?:Memory)?Limit::k\w+,\s+{[^,]+, "([^"]*)")[^}"]*}}'
+        table.write_text(re.sub(line, lambda of: f"{of[1]}, {margins[of[2]]}}}}}", table.read_text()))
 
 
 if __name__ == "__main__":

@@ -102,6 +102,15 @@ TEST(DoctorMemory, ProgramThatOthersExecute_IsJudgedByItsOwnRecording) {
   EXPECT_EQ(report.at("verdict").at("cause"), "live-data") << report.at("verdict");
 }
 
+TEST(DoctorMemory, Holes_ALineSaysWhichCallsPinThem) {
+  const json report = doctor_report({"--memory", "--repeat", "2", "--allocators", "freehold,arenas,caches,trimmed"},
+                                    {FREEHOLD_MEMORY_REASONS, "survivors"});
+  EXPECT_EQ(report.at("verdict").at("cause"), "holes") << report.at("verdict");
+  const std::string notes = report.at("notes").dump();
+  EXPECT_NE(notes.find(" of free memory are pinned by "), std::string::npos) << notes;
+  EXPECT_NE(notes.find("rebuilt::block"), std::string::npos) << notes;
+}
+
 // First run, recorded run, a second one: 1.2 s at least. In what is left of 3 s four treatments have no room, of 3.2 s.
 TEST(DoctorMemory, Budget_IsKeptAndSaysWhatWasLeftOut) {
   const Folder folder;

@@ -41,6 +41,7 @@ class VerdictOfMemory : public testing::Test {
         experiment_.cells[0].trials.push_back({.mean_bytes = record().mean.sum() + off * kMiB});
     return verdict_of(experiment_);
   }
+  static std::string_view name(const MemoryDecision& of) { return of.missing ? describe(*of.missing).name : "decided"; }
   MemoryExperiment experiment_;
 };
 
@@ -98,10 +99,10 @@ TEST_F(VerdictOfMemory, FreeMemoryThatNothingWasTriedOn_IsNotCalledHoles) {
   treat(MemoryTreatment::kOneArena, 0);
   treat(MemoryTreatment::kNoCaches, 0);
   EXPECT_EQ(verdict().cause, MemoryCause::kUndecided);
-  EXPECT_EQ(verdict().doubt, MemoryDoubt::kNotDivided);
+  EXPECT_EQ(verdict().missing, MemoryFact::kDivided);
   treat(MemoryTreatment::kTrimmed, 0);
   experiment_.cells.back().failure = "signal 11";
-  EXPECT_EQ(verdict().doubt, MemoryDoubt::kNotDivided);
+  EXPECT_EQ(verdict().missing, MemoryFact::kDivided);
   experiment_.cells.back().failure.clear();
   EXPECT_EQ(verdict().cause, MemoryCause::kHoles);
   experiment_.cells.resize(2);
@@ -120,7 +121,7 @@ TEST_F(VerdictOfMemory, TreatmentThatMaySaveMostOfIt_IsNotCalledHoles) {
   const MemoryVerdict verdict = this->verdict();
   ASSERT_LE(verdict.fixes[0].saved.low, 0);
   EXPECT_EQ(verdict.cause, MemoryCause::kUndecided);
-  EXPECT_EQ(verdict.doubt, MemoryDoubt::kMaySave);
+  EXPECT_EQ(verdict.missing, MemoryFact::kMaySave);
   experiment_.cells[1].trials = {{.mean_bytes = 43 * kMiB}, {.mean_bytes = 46 * kMiB}};
   EXPECT_EQ(this->verdict().cause, MemoryCause::kHoles);
 }
@@ -195,24 +196,24 @@ TEST_F(VerdictOfMemory, MeasuresThatDisagree_AreUndecided) {
   live(40);
   const auto doubt = [this] {
     const MemoryVerdict verdict = this->verdict();
-    EXPECT_EQ(verdict.cause, verdict.doubt == MemoryDoubt::kNone ? MemoryCause::kLiveData : MemoryCause::kUndecided);
-    return verdict.doubt;
+    EXPECT_EQ(verdict.cause, !verdict.missing ? MemoryCause::kLiveData : MemoryCause::kUndecided);
+    return verdict.missing;
   };
-  EXPECT_EQ(doubt(), MemoryDoubt::kNone);
+  EXPECT_FALSE(doubt());
   treat(MemoryTreatment::kFreehold, 25);  // out of 40 that are live
-  EXPECT_EQ(doubt(), MemoryDoubt::kMoreSaved);
+  EXPECT_EQ(doubt(), MemoryFact::kMoreSaved);
   experiment_.cells.resize(1);
   record().mean_live = 60 * kMiB;
-  EXPECT_EQ(doubt(), MemoryDoubt::kLiveExceeds);
+  EXPECT_EQ(doubt(), MemoryFact::kLiveExceeds);
   record().mean_live = 40 * kMiB;
   experiment_.cells[0].trials = {{.mean_bytes = 70 * kMiB}, {.mean_bytes = 70 * kMiB}};
-  EXPECT_EQ(doubt(), MemoryDoubt::kNone);  // a run that was slower to reach the same peak
+  EXPECT_FALSE(doubt());  // a run that was slower to reach the same peak
   for (MemoryTrial& trial : experiment_.cells[0].trials) trial.peak_bytes = 70 * kMiB;
-  EXPECT_EQ(doubt(), MemoryDoubt::kRecordingDiffers);
+  EXPECT_EQ(doubt(), MemoryFact::kRecordedDiffers);
   experiment_.cells[0].trials = {{.mean_bytes = 40 * kMiB}};
-  EXPECT_EQ(doubt(), MemoryDoubt::kTooFewTrials);
+  EXPECT_EQ(doubt(), MemoryFact::kTrials);
   experiment_.record.reset();
-  EXPECT_EQ(doubt(), MemoryDoubt::kNothingRecorded);
+  EXPECT_EQ(doubt(), MemoryFact::kDropped);
 }
 
 // Free memory differs from run to run with the threads' timing; live memory does not.
@@ -231,31 +232,31 @@ TEST_F(VerdictOfMemory, RecordedRunWithOtherFreeMemory_IsSettledByTheOtherRuns) 
   for (const auto treatment : {MemoryTreatment::kOneArena, MemoryTreatment::kNoCaches, MemoryTreatment::kTrimmed})
     treat(treatment, 0);
   for (MemoryCell& cell : experiment_.cells) cell.trials = runs_of(40, 40);
-  EXPECT_EQ(verdict().doubt, MemoryDoubt::kRecordingDiffers) << "nothing saves it: it may be live";
+  EXPECT_EQ(verdict().missing, MemoryFact::kRecordedDiffers) << "nothing saves it: it may be live";
   experiment_.cells[1].trials = runs_of(12, 12);  // with one arena
   MemoryVerdict verdict = this->verdict();
-  EXPECT_EQ(verdict.cause, MemoryCause::kArenas) << name_of(verdict.doubt);
+  EXPECT_EQ(verdict.cause, MemoryCause::kArenas) << name(verdict);
   EXPECT_NEAR(verdict.mean_bytes, 40 * kMiB, 1);
   EXPECT_NEAR(verdict.parts.sum(), verdict.mean_bytes, 1);
   EXPECT_NEAR(verdict.parts[MemoryPart::kLive], 5 * kMiB, 1);
   record().at_peak.free_bytes = 35 * kMiB;  // its peak was as high, and shorter
-  EXPECT_EQ(this->verdict().cause, MemoryCause::kArenas) << name_of(this->verdict().doubt);
+  EXPECT_EQ(this->verdict().cause, MemoryCause::kArenas) << name(this->verdict());
   record().at_peak = record().mean;
   // Memory that is not malloc's differs: nothing settles that.
   experiment_.cells[0].trials = runs_of(40, 15);
-  EXPECT_EQ(this->verdict().doubt, MemoryDoubt::kRecordingDiffers);
+  EXPECT_EQ(this->verdict().missing, MemoryFact::kRecordedDiffers);
   // The recorded run held more, and more of it free.
   record().mean.free_bytes = 45 * kMiB;
   record().heap_bytes = 50 * kMiB;
   record().at_peak = record().mean;
   experiment_.cells[0].trials = runs_of(30, 30);
   verdict = this->verdict();
-  EXPECT_EQ(verdict.cause, MemoryCause::kArenas) << name_of(verdict.doubt);
+  EXPECT_EQ(verdict.cause, MemoryCause::kArenas) << name(verdict);
   EXPECT_NEAR(verdict.mean_bytes, 30 * kMiB, 1);
   // Less than was live in it: the runs did not do the same.
   experiment_.cells[0].trials = runs_of(2, 2);
   record().mean[MemoryPart::kLive] = 20 * kMiB;
-  EXPECT_NE(this->verdict().doubt, MemoryDoubt::kNone);
+  EXPECT_TRUE(this->verdict().missing);
 }
 
 // Thousands of made-up programs: whatever the figures, the parts add up to the whole, the allocator is never blamed where

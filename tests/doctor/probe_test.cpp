@@ -461,7 +461,8 @@ void write_page_events(const fs::path& file, const std::vector<doctor::PageEvent
                             .fast_path_picoseconds = 0,
                             .mapped_bytes = 0,
                             .mapping_ticks = 0,
-                            .is_by_bytes = 0});
+                            .is_by_bytes = 0,
+                            .is_whole = 0});
   for (std::size_t i = 0; i < events.size(); ++i) {
     const std::size_t at = doctor::kExtentBytes * (1 + i);
     constexpr std::uint32_t kBytes = sizeof(doctor::RecordHeader) + sizeof(doctor::PageEvent);

@@ -17,6 +17,8 @@ TEST(VerdictTable, OfThePage_IsThatOfTheCode) {
   const std::string page{std::istreambuf_iterator<char>(file), {}};
   EXPECT_NE(page.find(table_text()), std::string::npos)
       << "judge_reports --table writes what belongs into docs/verdict-table.md";
+  EXPECT_NE(page.find(memory_table_text()), std::string::npos)
+      << "judge_reports --table writes what belongs into docs/verdict-table.md";
 }
 
 TEST(VerdictTable, EveryThresholdAndFact_IsAskedFor) {
@@ -30,6 +32,16 @@ TEST(VerdictTable, EveryThresholdAndFact_IsAskedFor) {
     EXPECT_TRUE(limits.contains(static_cast<Limit>(i))) << threshold_of(static_cast<Limit>(i)).reason;
   for (std::size_t i = 0; i < kFacts; ++i)
     EXPECT_TRUE(facts.contains(static_cast<Fact>(i))) << describe(static_cast<Fact>(i)).name;
+  std::set<MemoryLimit> memory_limits;
+  std::set<MemoryFact> memory_facts;
+  for (const MemoryCriterion& evidence : all_memory_evidence()) {
+    memory_facts.insert(evidence.fact);
+    memory_limits.insert(evidence.limit);
+  }
+  for (const MemoryRow& row : memory_rows())
+    if (row.part) memory_facts.insert(*row.part);
+  EXPECT_EQ(memory_limits.size(), kMemoryLimits);
+  EXPECT_EQ(memory_facts.size(), kMemoryFacts);
 }
 
 Facts facts_of(const Made& made, const Attribution* recorded = nullptr) {

@@ -66,7 +66,8 @@ class Finder {
 
  private:
   void add(std::uint64_t address, std::uint64_t bytes) {
-    Published one{address / 8 * 8, std::vector<std::uint64_t>(bytes / 8 + 1)};
+    const std::uint64_t begin = address / 8 * 8;
+    Published one{begin, std::vector<std::uint64_t>((address + bytes - begin + 7) / 8)};
     if (memory_.read(one.address, one.words)) found_.push_back(std::move(one));
   }
   void add_pointed(std::uint64_t place, std::uint64_t bytes) {
@@ -93,6 +94,7 @@ class Finder {
       add(layout.places, 4096);
       add(layout.stack_words, 4096);
       add(layout.used_stack_words, 8);
+      add(layout.heap_names, profile::kHeapNames * sizeof(profile::LiveHeapName));
       return;
     }
     std::uint64_t record = 0;
@@ -160,6 +162,7 @@ int fuzz(std::uint64_t rounds, std::uint64_t first) {
   if (::pipe(seeds) != 0 || ::pipe(answers) != 0) return 3;
   const pid_t victim = ::fork();
   if (victim == 0) ::close(seeds[1]), be_victim(published, seeds[0], answers[1]);
+  ::close(answers[1]);  // so that a victim that dies is seen
   bound_memory();
   std::uint64_t read = 0;
   std::chrono::nanoseconds longest{0};
@@ -170,7 +173,7 @@ int fuzz(std::uint64_t rounds, std::uint64_t first) {
     const auto begin = std::chrono::steady_clock::now();
     try {
       read += live::read_live_stats(victim).refusal == live::LiveRefusal::kNone ? 1 : 0;
-      (void)live::read_live_profile(victim, std::chrono::milliseconds(20));
+      (void)live::read_live_profile(victim, true, std::chrono::milliseconds(20));
       (void)live::read_live_figures(victim, live::maps_of(victim));
     } catch (const std::bad_alloc&) {
       std::fprintf(stderr, "live_fuzz: a reader takes more than %zu MiB: live_fuzz 1 %llu\n", kMostBytes >> 20,

@@ -1,27 +1,14 @@
 // SPDX-License-Identifier: MIT
-/* The private heaps' C interface from C, linked as C. Exits with 1 and the line of the first failure. */
+/* The private heaps' C interface from C, linked as C. Exits with 1 at the first failure, and says where. */
 #include <errno.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "freehold/heap.h"
+#include "tests/linking/check.h"
 
-static void check(int holds, const char* what, int line) {
-  if (holds) return;
-  fprintf(stderr, "line %d: %s\n", line, what);
-  exit(EXIT_FAILURE);
-}
-#define CHECK(condition) check(condition, #condition, __LINE__)
-
-static int reads_back(const unsigned char* block, size_t bytes, unsigned char value) {
-  for (size_t i = 0; i < bytes; ++i)
-    if (block[i] != value) return 0;
-  return 1;
-}
 static uint64_t live(freehold_heap_t* heap) {
   freehold_heap_stats_t stats;
   CHECK(freehold_heap_stats(heap, &stats, sizeof stats) == 0);

@@ -15,4 +15,10 @@
     }                                                                               \
   } while (0)
 
+static inline int reads_back(const unsigned char* block, size_t bytes, unsigned char value) {
+  for (size_t i = 0; i < bytes; ++i)
+    if (block[i] != value) return 0;
+  return 1;
+}
+
 #endif

@@ -4,21 +4,13 @@
 #include <errno.h>
 #include <malloc.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "freehold/malloc.h"
-
-#define CHECK(condition)                                      \
-  do {                                                        \
-    if (!(condition)) {                                       \
-      fprintf(stderr, "line %d: %s\n", __LINE__, #condition); \
-      return 1;                                               \
-    }                                                         \
-  } while (0)
+#include "tests/linking/check.h"
 
 enum { kOthers = 8, kRounds = 1000, kPages = 1 << 20 };
 static volatile int g_ends;

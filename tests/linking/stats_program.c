@@ -110,6 +110,18 @@ static void check_refusals(void) {
   CHECK(freehold_class_stats(NULL, 0, 0) == 0 && errno == EINVAL);
 }
 
+/* A limit of 0 refuses what takes new memory; FREEHOLD_NO_LIMIT ends it. */
+static void check_limit(void) {
+  CHECK(freehold_set_limit(0) == FREEHOLD_NO_LIMIT);
+  void* volatile block = malloc(64 << 20);
+  CHECK(block == NULL && errno == ENOMEM);
+  CHECK(freehold_set_limit(1 << 30) != FREEHOLD_NO_LIMIT);
+  CHECK(freehold_set_limit(FREEHOLD_NO_LIMIT) == 1 << 30);
+  block = malloc(64 << 20);
+  CHECK(block != NULL);
+  free(block);
+}
+
 int main(void) {
   CHECK(freehold_is_active() == 1);
   check_figures();
@@ -117,5 +129,6 @@ int main(void) {
   check_larger_struct();
   check_classes();
   check_refusals();
+  check_limit();
   return 0;
 }

@@ -35,6 +35,7 @@ TEST_P(UnderUlimit, UntouchedBlocks_UseNineTenths) {
 }
 INSTANTIATE_TEST_SUITE_P(AddressSpace, UnderUlimit,
                          ::testing::Values(Limit{"Gib2Blocks32Mib", 2 * kGiB, "32768", "100", 5},
+                                           Limit{"Gib2Blocks70Kib", 2 * kGiB, "70", "100", 1},
                                            Limit{"Gib100Blocks32Mib", 100 * kGiB, "32768", "100", 5},
                                            Limit{"Gib100Blocks1Gib", 100 * kGiB, "1048576", "1024", 2},
                                            Limit{"Tib1Blocks256Mib", 1024 * kGiB, "262144", "1024", 2},

@@ -1,28 +1,15 @@
 // SPDX-License-Identifier: MIT
 // Under valgrind: for both kinds of heap, uses of blocks that memcheck must not mind, and uses after their end and beyond it
 // that it must. Says which it misjudged; code 0: none. 77: not under valgrind.
-#include <valgrind/memcheck.h>
-
 #include <cstdio>
 
 #include "freehold/heap/owner_locked_heap.hpp"
 #include "freehold/heap/private_heap.hpp"
+#include "tests/misuse/memcheck.hpp"
+#include "tests/support/inside.hpp"
 
 namespace freehold::test {
 namespace {
-
-// Reads, and tells whether memcheck complained.
-bool is_reported(const volatile char* address) {
-  const unsigned before = VALGRIND_COUNT_ERRORS;
-  [[maybe_unused]] const volatile char read = *address;
-  return VALGRIND_COUNT_ERRORS > before;
-}
-
-// The same pointer, but the compiler does not know: it sees through what is done to the system's malloc.
-char* another(void* pointer) {
-  asm volatile("" : "+r"(pointer));
-  return static_cast<char*>(pointer);
-}
 
 class Judge {
  public:
@@ -82,7 +69,7 @@ int is_noisy(const char* name) {
       block = heap.allocate(i * 31 % 700);
       if (i % 5000 == 0) heap.trim();
     }
-    heap.check_invariants();
+    heap::Inside::check_invariants(heap);
     for (void*& block : blocks) block = heap.reallocate(block, 100);
   }
   const unsigned errors = VALGRIND_COUNT_ERRORS - before;

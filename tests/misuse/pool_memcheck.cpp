@@ -1,28 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Under valgrind: for every strategy of the registry, a use of a slot before its release that memcheck must not mind, and
 // one after it that it must. Says which it misjudged; code 0: none. 77: not under valgrind.
-#include <valgrind/memcheck.h>
-
 #include <cstdio>
 
 #include "lab/strategies/registry.hpp"
+#include "tests/misuse/memcheck.hpp"
 
 namespace freehold::test {
 namespace {
-
-// Reads, and tells whether memcheck complained.
-template <class T>
-bool is_reported(const volatile T* address) {
-  const unsigned before = VALGRIND_COUNT_ERRORS;
-  [[maybe_unused]] const volatile T read = *address;
-  return VALGRIND_COUNT_ERRORS > before;
-}
-
-// The same pointer, but the compiler does not know: it sees through what is done to the system's malloc.
-char* another(char* pointer) {
-  asm volatile("" : "+r"(pointer));
-  return pointer;
-}
 
 template <class S>
 int misjudged() {

@@ -35,7 +35,7 @@ template <bool kWaits = true, bool kAnswers = true>
 class SimDriver {
  public:
   SimDriver() { wheel_.advance(at(0)); }
-  [[nodiscard]] TimerId create(timer::Callback callback, void* context) noexcept { return wheel_.create(callback, context); }
+  [[nodiscard]] TimerId create(timer::Callback callback) noexcept { return wheel_.create(callback); }
   timer::SetResult set(TimerId id, TimePoint time) noexcept { return wheel_.set(id, time); }
   bool cancel(TimerId id) noexcept { return wheel_.cancel(id); }
   bool destroy(TimerId id) noexcept { return wheel_.destroy(id); }
@@ -63,115 +63,99 @@ template <class D, class Locking>
 struct Scenarios {
   using Owned = timer::OwnedTimer<D, Locking>;
 
-  static void end_while_it_fires(Execution& run) {
+  // A timer's function uses it; one thread ends both while another is in its rounds.
+  struct Used {
     D driver;
     SimAtomics::var<int> memory{1};
-    Owned& timer = *new Owned(driver, [&] { SIM_CHECK(memory.load() == 1); });
+    void use() { SIM_CHECK(memory.load() == 1); }
+    void end(Execution& run, Owned& timer, std::initializer_list<int> rounds) {
+      driver.round(0);
+      run.spawn([&] {
+        for (const int round : rounds) driver.round(round);
+      });
+      run.spawn([&] {
+        timer.reset();
+        memory.store(2);
+      });
+      run.check([&] {
+        SIM_CHECK(!timer);
+        driver.round(100);
+        delete &timer;
+      });
+    }
+  };
+  static void end_while_it_fires(Execution& run) {
+    Used used;
+    Owned& timer = *new Owned(used.driver, [&] { used.use(); });
     timer.set(at(5));
-    driver.round(0);
-    run.spawn([&] { driver.round(5); });
-    run.spawn([&] {
-      timer.reset();
-      memory.store(2);
-    });
-    run.check([&] {
-      driver.round(100);
-      delete &timer;
-    });
+    used.end(run, timer, {5});
   }
   static void end_of_a_periodic_one(Execution& run) {
-    D driver;
-    SimAtomics::var<int> memory{1};
-    Owned& timer = *new Owned(driver, [&] { SIM_CHECK(memory.load() == 1); });
+    Used used;
+    Owned& timer = *new Owned(used.driver, [&] { used.use(); });
     timer.every(at(5), kPeriod);
-    driver.round(0);
-    run.spawn([&] {
-      driver.round(5);
-      driver.round(15);
-    });
-    run.spawn([&] {
-      timer.reset();
-      memory.store(2);
-    });
-    run.check([&] {
-      driver.round(100);
-      delete &timer;
-    });
+    used.end(run, timer, {5, 15});
   }
   // The function uses the object, which another thread ends at the same time: it is called no more, however often it has set
   // itself.
   static void end_while_it_sets_itself(Execution& run) {
-    D driver;
-    SimAtomics::var<int> memory{1};
+    Used used;
     Owned& timer = *new Owned();
-    timer = Owned(driver, [&] {
-      SIM_CHECK(memory.load() == 1);
+    timer = Owned(used.driver, [&] {
+      used.use();
       timer.set(at(5));
     });
     timer.set(at(5));
+    used.end(run, timer, {5});
+  }
+
+  // One thread changes a periodic timer while another is in its round; then `check(driver, timer, calls)`.
+  static void change(Execution& run, auto change, auto check) {
+    D driver;
+    int calls = 0;
+    Owned& timer = *new Owned(driver, [&] { ++calls; });
+    timer.every(at(5), kPeriod);
     driver.round(0);
     run.spawn([&] { driver.round(5); });
-    run.spawn([&] {
-      timer.reset();
-      memory.store(2);
-    });
+    run.spawn([&] { change(timer); });
     run.check([&] {
-      SIM_CHECK(!timer);
-      driver.round(100);
+      check(driver, timer, calls);
       delete &timer;
     });
   }
   static void cancel_of_a_periodic_one(Execution& run) {
-    D driver;
-    int calls = 0;
-    Owned& timer = *new Owned(driver, [&] { ++calls; });
-    timer.every(at(5), kPeriod);
-    driver.round(0);
-    run.spawn([&] { driver.round(5); });
-    run.spawn([&] { timer.cancel(); });
-    run.check([&] {
-      const int before = calls;
-      SIM_CHECK(before <= 1 && !timer.is_armed());
-      driver.round(100);
-      SIM_CHECK(calls == before);
-      delete &timer;
-    });
+    change(
+        run, [](Owned& timer) { timer.cancel(); },
+        [](D& driver, Owned& timer, const int& calls) {
+          const int before = calls;
+          SIM_CHECK(before <= 1 && !timer.is_armed());
+          driver.round(100);
+          SIM_CHECK(calls == before);
+        });
   }
   static void set_of_a_periodic_one(Execution& run) {
-    D driver;
-    int calls = 0;
-    Owned& timer = *new Owned(driver, [&] { ++calls; });
-    timer.every(at(5), kPeriod);
-    driver.round(0);
-    run.spawn([&] { driver.round(5); });
-    run.spawn([&] { timer.set(at(50)); });
-    run.check([&] {
-      const int before = calls;
-      SIM_CHECK(timer.expiry() == at(50));
-      driver.round(49);
-      SIM_CHECK(calls == before);
-      driver.round(50);
-      driver.round(100);
-      SIM_CHECK(calls == before + 1);
-      delete &timer;
-    });
+    change(
+        run, [](Owned& timer) { timer.set(at(50)); },
+        [](D& driver, Owned& timer, const int& calls) {
+          const int before = calls;
+          SIM_CHECK(timer.expiry() == at(50));
+          driver.round(49);
+          SIM_CHECK(calls == before);
+          driver.round(50);
+          driver.round(100);
+          SIM_CHECK(calls == before + 1);
+        });
   }
   // The time of the new period counts, although a call of the old one is under way.
   static void other_period(Execution& run) {
-    D driver;
-    int calls = 0;
-    Owned& timer = *new Owned(driver, [&] { ++calls; });
-    timer.every(at(5), kPeriod);
-    driver.round(0);
-    run.spawn([&] { driver.round(5); });
-    run.spawn([&] { timer.every(at(30), std::chrono::nanoseconds(40)); });
-    run.check([&] {
-      SIM_CHECK(timer.expiry() == at(30));
-      const int before = calls;
-      driver.round(30);
-      SIM_CHECK(calls == before + 1 && timer.expiry() == at(70));
-      delete &timer;
-    });
+    change(
+        run, [](Owned& timer) { timer.every(at(30), std::chrono::nanoseconds(40)); },
+        [](D& driver, Owned& timer, const int& calls) {
+          SIM_CHECK(timer.expiry() == at(30));
+          const int before = calls;
+          driver.round(30);
+          SIM_CHECK(calls == before + 1 && timer.expiry() == at(70));
+        });
   }
 
   inline static const sim::Scenarios kAll = {

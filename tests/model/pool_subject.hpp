@@ -16,6 +16,7 @@
 #include "lab/strategies/registry.hpp"
 #include "sim/explore.hpp"
 #include "sim/sim_atomics.hpp"
+#include "tests/support/inside.hpp"
 
 namespace freehold::model {
 
@@ -38,8 +39,8 @@ class AnyPoolOf final : public AnyPool {
     if constexpr (requires { pool_.flush(); }) pool_.flush();
   }
   [[nodiscard]] bool invariants_hold() const noexcept override {
-    if constexpr (requires { pool_.check_invariants(); })
-      return pool_.check_invariants();
+    if constexpr (pool::Inside::kHasInvariants<decltype(pool_)>)
+      return pool::Inside::check_invariants(pool_);
     else
       return true;
   }

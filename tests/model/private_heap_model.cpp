@@ -6,13 +6,13 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <cstring>
 
-#include "freehold/alloc/scope/heap_map.hpp"
-#include "freehold/heap/scoped_heap.hpp"
+#include "freehold/heap/private_heap.hpp"
 #include "sim/sim_atomics.hpp"
 #include "tests/model/mutants.hpp"
+#include "tests/model/private_heap_world.hpp"
 #include "tests/model/scenarios.hpp"
+#include "tests/support/inside.hpp"
 
 namespace freehold {
 namespace {
@@ -21,74 +21,27 @@ using heap::BasicPrivateHeap;
 using heap::HeapOptions;
 using heap::PrivateHeapOrders;
 using heap::WhenLimited;
+using model::FewSlabs;
+using model::kBytes;
+using model::start_afresh;
+using model::Tiny;
+using model::use;
 using sim::Execution;
 using sim::Failure;
 using sim::SimAtomics;
 using sim::within;
 
-using Payload = SimAtomics::var<std::uint64_t>;
-
-// Slabs of 4 KiB, pages of 256 bytes, batches of two slots.
-struct Tiny {
-  static constexpr unsigned kPageShift = 8;
-  using Classes = heap::HeapClasses<128>;
-  static constexpr std::size_t kBatchBytes = 0, kMinBatch = 2, kMaxBatch = 2;
-  static constexpr unsigned shards() noexcept { return 2; }
-  // Threads find their shard by their number. Here that is the CPU on which they run, so that they meet, and move.
-  template <class A>
-  static std::uint32_t spread() noexcept {
-    return A::cpu_id();
-  }
-  static constexpr std::uint32_t kLocksToOwn = 2;
-  static constexpr unsigned kOwners = 2;
-};
-// Two slots to a page.
-constexpr std::size_t kBytes = 112;
-
-struct FewSlabs {
-  static constexpr std::size_t kSlabs = 4, kSlabBytes = 4096;
-  struct Memory {
-    alignas(kSlabBytes) std::byte slabs[kSlabs][kSlabBytes];
-    bool taken[kSlabs];
-  };
-  static Memory& memory() {
-    static Memory memory;
-    return memory;
-  }
-  static void* take(std::size_t bytes, std::size_t) noexcept {
-    for (std::size_t i = 0; i < kSlabs; ++i) {
-      if (memory().taken[i] || bytes > kSlabBytes) continue;
-      memory().taken[i] = true;
-      return memory().slabs[i];
-    }
-    return nullptr;
-  }
-  static void give_back(void* block, std::size_t) noexcept {
-    SIM_CHECK(memory().taken[(static_cast<std::byte*>(block) - memory().slabs[0]) / kSlabBytes]);
-    memory().taken[(static_cast<std::byte*>(block) - memory().slabs[0]) / kSlabBytes] = false;
-  }
-  static bool is_from(const void*) noexcept { return true; }
-};
-
 template <class A, class Orders = PrivateHeapOrders>
 using Heap = BasicPrivateHeap<A, Tiny, FewSlabs, heap::Unregistered, Orders>;
 
-// Uses a block as its owner may. The first words are where the heap keeps its links.
-void use(void* block) {
-  auto* const payload = static_cast<Payload*>(block);
-  payload->store(payload->load() + 1);
-}
-
 template <class H>
 void expect_empty(H& heap) {
-  heap.check_invariants();
+  heap::Inside::check_invariants(heap);
   SIM_CHECK(heap.stats().live_objects == 0);
   heap.trim();
-  heap.check_invariants();
+  heap::Inside::check_invariants(heap);
   SIM_CHECK(heap.stats().slabs <= 2);  // those with the heap's own data
 }
-
-void start_afresh() { std::memset(static_cast<void*>(&FewSlabs::memory()), 0, sizeof(FewSlabs::Memory)); }
 
 // Two threads that allocate and free, `threads` of them, each `blocks` at a time.
 template <class H, unsigned kThreads, unsigned kBlocks, bool kWarm>
@@ -170,7 +123,7 @@ void scarce(Execution& run) {
     });
   }
   run.check([&] {
-    heap.check_invariants();
+    heap::Inside::check_invariants(heap);
     SIM_CHECK(heap.stats().live_objects == live);
     void* const freed = heap.allocate(kBytes);  // it is found, wherever it is
     SIM_CHECK(freed != nullptr);
@@ -193,8 +146,8 @@ void looked_at(Execution& run) {
     heap.deallocate(block, kBytes);
   };
   const auto look = [&] {
-    heap.before_fork();
-    heap.after_fork();
+    heap::Inside::lock_for_fork(heap);
+    heap::Inside::unlock_after_fork(heap);
     const auto stats = heap.stats();
     SIM_CHECK(stats.live_objects == 1 || stats.live_objects == 2);
     heap.trim();
@@ -206,7 +159,7 @@ void looked_at(Execution& run) {
     heap.deallocate(kept, kBytes);
     expect_empty(heap);
     heap.release_all();
-    heap.check_invariants();
+    heap::Inside::check_invariants(heap);
   });
 }
 
@@ -325,96 +278,6 @@ struct SilentAtomics : SimAtomics {
 TEST(PrivateHeap_Mutants, NobodyIsWoken_Deadlock) {
   const sim::Scenarios waits = {{within("wait", 2, 1), scarce<Heap<SilentAtomics>, WhenLimited::kWait>}};
   EXPECT_EQ(sim::first_failure("private_heap", waits, 2), Failure::kDeadlock);
-}
-
-// ---- scopes: frees that find the heap by themselves, while it ends
-
-// The source of the slabs of a scope's heap. A thread that gives a slab back may write to all of it: a block that another
-// thread has still, or whose use is not visible, is a race.
-struct ScopeSlabs : FewSlabs {
-  inline static void* blocks[2];
-  static void give_back(void* slab, std::size_t alignment) noexcept {
-    for (void* const block : blocks)
-      if (static_cast<std::size_t>(static_cast<std::byte*>(block) - static_cast<std::byte*>(slab)) < kSlabBytes) use(block);
-    FewSlabs::give_back(slab, alignment);
-  }
-};
-
-// The engine's part: which heap has a slab, and the threads' marks.
-template <class MapOrders, bool kFences, bool kWaits>
-struct ScopeWorld {
-  using Map = alloc::HeapMap<alloc::ScopedHeap, SimAtomics, os::Pages, MapOrders>;
-  struct State {
-    typename Map::Entry entries[FewSlabs::kSlabs]{};
-    typename Map::Mark marks[2]{};
-  };
-  inline static State* state;
-  static typename Map::Entry& entry(const void* address) {
-    return state->entries[(static_cast<const std::byte*>(address) - FewSlabs::memory().slabs[0]) / FewSlabs::kSlabBytes];
-  }
-  static constexpr alloc::ScopeEngine kEngine{nullptr,
-                                              nullptr,
-                                              nullptr,
-                                              nullptr,
-                                              [](const void* address, alloc::ScopedHeap& heap) noexcept {
-                                                Map::put(entry(address), &heap);
-                                                return true;
-                                              },
-                                              [](const void* address) noexcept { Map::put(entry(address), nullptr); },
-                                              [](const alloc::ScopedHeap& heap) noexcept {
-                                                if (kFences) SimAtomics::heavy_fence();
-                                                for (const auto& mark : state->marks)
-                                                  if (kWaits)
-                                                    sync::wait_until<SimAtomics>([&] { return !Map::is_used(mark, &heap); });
-                                              },
-                                              nullptr};
-  static void free(unsigned thread, void* block) {
-    use(block);
-    const bool found = Map::with_heap(
-        state->marks[thread], entry(block), [] { SimAtomics::light_fence(); },
-        [block](alloc::ScopedHeap& heap) { heap.calls->deallocate(heap, block); });
-    SIM_CHECK(found);
-  }
-};
-
-// Two threads free a block each, while a third ends the heap. Everything goes back, once.
-template <class Orders, class World>
-void ends_before_its_blocks(Execution& run) {
-  using H = BasicPrivateHeap<SimAtomics, Tiny, ScopeSlabs, heap::Unregistered, Orders>;
-  start_afresh();
-  typename World::State state;
-  World::state = &state;
-  alignas(H) std::byte room[sizeof(H)];
-  auto* const heap = ::new (room) H;
-  alloc::ScopedHeap* const scoped = heap::scoped_heap(*heap, World::kEngine);
-  SIM_CHECK(scoped != nullptr);
-  for (void*& block : ScopeSlabs::blocks) block = scoped->calls->allocate(*scoped, kBytes, 16);
-  for (unsigned thread = 0; thread < 2; ++thread) run.spawn([thread] { World::free(thread, ScopeSlabs::blocks[thread]); });
-  run.spawn([heap] { heap->~H(); });
-  run.check([&] {
-    for (const bool taken : FewSlabs::memory().taken) SIM_CHECK(!taken);
-    for (const auto& entry : state.entries) SIM_CHECK(World::Map::heap_of(entry) == nullptr);
-  });
-}
-template <class Orders = PrivateHeapOrders, class MapOrders = alloc::HeapMapOrders, bool kFences = true, bool kWaits = true>
-const sim::Scenarios kScopes{{within("ends", 2, 1), ends_before_its_blocks<Orders, ScopeWorld<MapOrders, kFences, kWaits>>}};
-
-TEST(PrivateHeap_Model, AHeapThatEndsBeforeItsBlocks) { sim::expect_all_ok("private heap/scopes", kScopes<>); }
-
-void expect_scope_mutant_killed(const sim::Scenarios& scenarios, const char* what) {
-  EXPECT_NE(sim::first_failure("private heap/scopes", scenarios, 2, 1), Failure::kNone) << what;
-}
-FREEHOLD_WEAKER(PartNotReleased, PrivateHeapOrders, kLeavePart, acquire);
-FREEHOLD_WEAKER(PartNotAcquired, PrivateHeapOrders, kLeavePart, release);
-FREEHOLD_WEAKER(LeavesRelaxed, alloc::HeapMapOrders, kLeave, relaxed);
-FREEHOLD_WEAKER(LooksRelaxed, alloc::HeapMapOrders, kLook, relaxed);
-TEST(PrivateHeap_Model, MutantsOfScopes_AreKilled) {
-  expect_scope_mutant_killed(kScopes<PartNotReleased>, "a part is left without a release");
-  expect_scope_mutant_killed(kScopes<PartNotAcquired>, "a part is left without an acquire");
-  expect_scope_mutant_killed(kScopes<PrivateHeapOrders, LeavesRelaxed>, "a call is left without a release");
-  expect_scope_mutant_killed(kScopes<PrivateHeapOrders, LooksRelaxed>, "a mark is looked at without an acquire");
-  expect_scope_mutant_killed(kScopes<PrivateHeapOrders, alloc::HeapMapOrders, false>, "no fence at the heap's end");
-  expect_scope_mutant_killed(kScopes<PrivateHeapOrders, alloc::HeapMapOrders, true, false>, "no wait at the heap's end");
 }
 
 }  // namespace

@@ -38,12 +38,12 @@ struct World {
   void find(std::uintptr_t i) {
     Sample found;
     SIM_CHECK(table.find(block(i), found));
-    SIM_CHECK(found.bytes == 10 * i && found.stack == i);
+    SIM_CHECK(found.bytes == 10 * i && found.origin == i);
   }
   void remove(std::uintptr_t i) {
     Sample found;
     SIM_CHECK(table.remove(block(i), found));
-    SIM_CHECK(found.bytes == 10 * i && found.stack == i);
+    SIM_CHECK(found.bytes == 10 * i && found.origin == i);
   }
   void check_rest(std::uint64_t samples) {
     std::uint64_t count = 0, bytes = 0;
@@ -122,7 +122,7 @@ Result copied_meanwhile(Options options) {
       const auto get = [](const auto& word) { return word.load(std::memory_order_relaxed); };
       const std::uintptr_t there = get(place.block);
       const std::uint64_t bytes = get(place.bytes), birth = get(place.birth);
-      const std::uint32_t stack = get(place.stack);
+      const std::uint32_t stack = get(place.origin);
       if (!changes.is_still(seen) || there <= 1) return;
       SIM_CHECK(there == block(stack) && bytes == 10 * stack && birth == stack);
     });

@@ -8,6 +8,7 @@
 #include "freehold/timer/timer_wheel.hpp"
 #include "sim/explore.hpp"
 #include "sim/sim_atomics.hpp"
+#include "tests/support/inside.hpp"
 
 namespace freehold::model {
 
@@ -43,15 +44,12 @@ class Ledger {
   void create(Timer& timer) { SIM_CHECK(try_create(timer)); }
   bool try_create(Timer& timer) {
     timer.ledger = this;
-    timer.id = wheel_.create(
-        [](void* context, TimerId id) {
-          auto& called = *static_cast<Timer*>(context);
-          SIM_CHECK(id == called.id);
-          (void)called.note.load();
-          if (called.called < 8) called.calls[static_cast<std::size_t>(called.called)] = called.ledger->now_;
-          ++called.called;
-        },
-        &timer);
+    timer.id = wheel_.create([&called = timer](TimerId id) {
+      SIM_CHECK(id == called.id);
+      (void)called.note.load();
+      if (called.called < 8) called.calls[static_cast<std::size_t>(called.called)] = called.ledger->now_;
+      ++called.called;
+    });
     return static_cast<bool>(timer.id);
   }
   void set(Timer& timer, int time) {
@@ -74,9 +72,9 @@ class Ledger {
   // Every armed timer was called or cancelled, and no other.
   static void expect_balance(const Timer& timer) { SIM_CHECK(timer.armed == timer.called + timer.cancelled); }
   void finish(const Timer& timer) {
-    wheel_.check_invariants();
+    timer::Inside::check_invariants(wheel_);
     advance(kForEver);
-    wheel_.check_invariants();
+    timer::Inside::check_invariants(wheel_);
     expect_balance(timer);
     SIM_CHECK(wheel_.next_expiry() == std::nullopt);
   }

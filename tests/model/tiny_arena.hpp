@@ -72,6 +72,7 @@ struct TinyConfig {
   static constexpr unsigned kSpanShift = Layout::kSpanShift;
   static constexpr unsigned kWordsPerSpan = ((1U << Layout::kSpanShift) / Layout::kSlotBytes + 63) / 64;
   static constexpr std::size_t kPageBytes = Layout::kPage;
+  [[nodiscard]] static constexpr std::size_t page_bytes() noexcept { return kPageBytes; }
   static constexpr std::size_t kBaseAlignment = 2 * Layout::kPage;
   static constexpr std::size_t kSlotChunkMaxBytes = Classes::slot_bytes(alloc::SizeClass{2});
   using ChunkOrders = typename Traits::ChunkOrders;
@@ -130,6 +131,7 @@ struct TinyPages {
   void name(void*, std::size_t, const char*) {}
   bool is_locked(void*) { return false; }
   std::size_t address_limit() { return SIZE_MAX; }
+  std::uint64_t most_mappings() { return 0; }
 
   static constexpr unsigned kUnmapped = ~0U;  // a stamp
   // Not tables, which are zero already, and stay.

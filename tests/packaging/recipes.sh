@@ -16,13 +16,15 @@ fail() { echo "$1" && exit 1; }
 export SOURCE_DATE_EPOCH=1700000000
 recipes() { "$tree/packaging/release/recipes" "$server/freehold-$version.tar.gz" "$@"; }
 recipes "file://$scratch/server" "$scratch/out"
-before=$(sha256sum "$scratch"/out/*.tgz)
+before=$(sha256sum "$scratch"/out/*)
 sleep 1.1 && recipes "file://$scratch/server" "$scratch/out"
-[[ $(sha256sum "$scratch"/out/*.tgz) == "$before" ]] || fail "the same recipes have other bytes"
+[[ $(sha256sum "$scratch"/out/*) == "$before" ]] || fail "the same recipes have other bytes"
 for file in "$scratch"/out/*.tgz; do tar --extract --gzip --directory="$scratch" --file="$file"; done
 grep -q "homepage.*file://$scratch/server" "$scratch/conan/conandata.yml" || fail "Conan's recipe lacks the address"
 grep -q "sha256: \"$(sha256sum <"$server/freehold-$version.tar.gz" | cut -d' ' -f1)\"" "$scratch/conan/conandata.yml" || fail "Conan's recipe lacks the hash"
 grep -q "\"homepage\": \"file://$scratch/server\"" "$scratch/freehold/vcpkg.json" || fail "the port lacks the address"
+grep -q "^+  checkout fh \$version_fh file://$scratch/server$" "$scratch/out/freehold-$version-mimalloc-bench.patch" || fail "mimalloc-bench's entry lacks the address"
+git apply --numstat "$scratch/out/freehold-$version-mimalloc-bench.patch" >/dev/null || fail "mimalloc-bench's entry is no patch"
 
 cat >"$scratch/vcpkg.cmake" <<'END'
 function(vcpkg_download_distfile variable)

@@ -53,7 +53,7 @@ def make_clone(tree, folder):
     for name in ("freehold/malloc/libfreehold.map", "freehold/process/c_api/libfreehold_process.map"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(tree / name, folder / name)
-    for part in ("alloc", "base", "check", "heap", "os", "profile", "slots", "sync", "malloc"):
+    for part in ("alloc", "base", "check", "heap", "os", "pool", "profile", "slots", "sync", "malloc"):
         shutil.copytree(tree / "freehold" / part, folder / "freehold" / part, dirs_exist_ok=True)
     for name in ("malloc.h", "heap.h", "heap_scope.h"):
         shutil.copy(tree / "freehold" / name, folder / "freehold" / name)

@@ -20,7 +20,7 @@ struct HeapCalls {
 struct TimerCalls {
   void* (*make)();
   void (*end)(void* timers);
-  timer::TimerId (*create)(void* timers, timer::Callback callback, void* context);
+  timer::TimerId (*create)(void* timers, timer::Callback callback);
   bool (*set)(void* timers, timer::TimerId id, timer::TimePoint time);
   bool (*destroy)(void* timers, timer::TimerId id);
   std::size_t (*advance)(void* timers, timer::TimePoint now);
@@ -45,7 +45,7 @@ template <class T>
 [[nodiscard]] TimerCalls timer_calls() {
   return {[]() -> void* { return new T; },
           [](void* t) { delete static_cast<T*>(t); },
-          [](void* t, timer::Callback callback, void* context) { return static_cast<T*>(t)->create(callback, context); },
+          [](void* t, timer::Callback callback) { return static_cast<T*>(t)->create(callback); },
           [](void* t, timer::TimerId id, timer::TimePoint time) { return timer::is_set(static_cast<T*>(t)->set(id, time)); },
           [](void* t, timer::TimerId id) { return static_cast<T*>(t)->destroy(id); },
           [](void* t, timer::TimePoint now) { return static_cast<T*>(t)->advance(now).fired; }};

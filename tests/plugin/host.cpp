@@ -194,11 +194,10 @@ TEST_P(PluginTimers, UsedByBothSides_EachFiresOnce) {
   void* const others = user.make();
   const auto now = timer::Clock::now();
   int fired = 0;
-  constexpr timer::Callback kCount = [](void* count, timer::TimerId) { ++*static_cast<int*>(count); };
   std::vector<timer::TimerId> ids;
   for (int i = 0; i < 100; ++i) {
     const TimerCalls& calls = i % 2 == 0 ? maker : user;
-    ids.push_back(calls.create(timers, kCount, &fired));
+    ids.push_back(calls.create(timers, [&fired] { ++fired; }));
     ASSERT_TRUE(static_cast<bool>(ids.back()));
     EXPECT_TRUE((i % 3 == 0 ? maker : user).set(timers, ids.back(), now + std::chrono::milliseconds(i)));
   }

@@ -18,7 +18,6 @@ TEST(Fork, ThreadsComeAndGo_ChildAllocates) {
   FREEHOLD_SKIP_IF_EMULATED("a child that begins a thread hangs if another thread began amid the fork");
   expect_passes("fork_amid_short_threads");
 }
-TEST(Fork, ChildOfChild_Allocates) { expect_passes("fork_nested"); }
 TEST(Fork, BlocksOfThreadsLeftBehind_ChildFreesThem) { expect_passes("fork_child_frees_blocks_of_other_threads"); }
 TEST(Fork, SixtyGenerations_MemoryDoesNotAddUp) {
   FREEHOLD_SKIP_IF_EMULATED("the resident memory is QEMU's, too");

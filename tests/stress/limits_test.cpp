@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "tests/stress/stress.hpp"
+#include "tests/support/folder.hpp"
 
 namespace freehold::test {
 namespace {
@@ -40,8 +41,6 @@ INSTANTIATE_TEST_SUITE_P(Of, Limits,
                          ::testing::Values(Limit{"AddressSpace200MiB", RLIMIT_AS, 200 * kMiB},
                                            Limit{"Data64MiB", RLIMIT_DATA, 64 * kMiB}),
                          [](const auto& instance) { return instance.param.name; });
-
-TEST(Limits, SetWhileRunning_AreObeyed) { expect_passes("limits_set_later"); }
 
 // Free memory counts under a limit until it is unmapped.
 TEST(Limits, LargeBlockAfterSmallOnes_Fits) {  // with glibc, too
@@ -162,17 +161,14 @@ TEST(MemoryCgroups, SizesThatChange_LiveAt70MiB) {  // glibc does, too
 // A folder that looks like a group's.
 class FakeCgroup : public ::testing::Test {
  protected:
-  FakeCgroup() : folder_(::testing::TempDir() + "freehold-cgroup-" + std::to_string(::getpid())) {
-    std::filesystem::create_directories(folder_);
-  }
-  ~FakeCgroup() override { std::filesystem::remove_all(folder_); }
-  void put(const char* file, rlim_t number) const { std::ofstream(folder_ + "/" + file) << number << "\n"; }
+  void put(const char* file, rlim_t number) const { temporary_.file(file, std::to_string(number) + "\n"); }
   [[nodiscard]] Command beside(std::vector<std::string> arguments) const {
     Command command = scenario(std::move(arguments));
     command.environment.emplace_back("FREEHOLD_CGROUP", folder_);
     return command;
   }
-  std::string folder_;
+  const Folder temporary_;
+  const std::string folder_ = temporary_.path();
 };
 
 TEST_F(FakeCgroup, AlmostFull_OneLineAndTheProgramIsCalled) {

@@ -57,21 +57,9 @@ TEST_P(AfterASpike, WorkThatFitsTheCaches_GivesItBackAfterTheDelay) {
 INSTANTIATE_TEST_SUITE_P(Memory, AfterASpike, ::testing::Values("100", "5000", "2000000"),
                          [](const auto& instance) { return std::string("OfBlocksOf") + instance.param; });
 
-TEST(Memory, FreedByOtherThreads_TrimGivesItBack) {
-  EXPECT_LE(figure_of(scenario({"memory_trim_from_another_thread"}), "after_trim_mib"), 20);
-}
-
 TEST(Memory, GrowingBlock_IsNotCopiedBesideItself) {
   const Outcome outcome = expect_passes("memory_growing_block");
   EXPECT_LE(figure_of(outcome, "peak_mib"), 1.1 * figure_of(outcome, "final_mib"));
-}
-
-TEST(Memory, CallocOfFreshMemory_WritesNothing) {
-  EXPECT_LE(figure_of(scenario({"memory_of_an_untouched_calloc"}), "resident_mib"), 4);
-}
-
-TEST(Memory, LargeBlocksComeAndGo_MappingsStayFew) {
-  EXPECT_LE(figure_of(scenario({"memory_mappings_stay_few"}), "mappings"), 2000);
 }
 
 }  // namespace

@@ -28,6 +28,7 @@
 #include "freehold/base/poison.hpp"
 #include "freehold/process.hpp"
 #include "freehold/process/client/attached_client.hpp"
+#include "freehold/process/client/client.hpp"
 #include "freehold/process/supervisor/supervisor.hpp"
 #include "tests/support/proc.hpp"
 
@@ -86,8 +87,8 @@ class Clients {
           ++delivered_;
         } else {
           ++wrong_;
-          ADD_FAILURE() << texts[i] << " gave '" << result.text() << "', failure " << static_cast<int>(result.failure().kind)
-                        << " " << result.failure().value;
+          ADD_FAILURE() << texts[i] << " gave '" << result.text() << "', failure " << static_cast<int>(result.error().kind)
+                        << " " << result.error().value;
         }
       }
     }
@@ -152,7 +153,7 @@ TEST_F(Process_Stress, WorkersKilledUnderLoad_EveryTaskDeliveredOnce) {
     }
     clients.stop();
     EXPECT_EQ(clients.wrong(), 0u);
-    const ClientStats stats = client.stats();
+    const ClientStats stats = client.stats().tasks;
     EXPECT_EQ(stats.submitted, clients.delivered());
     EXPECT_EQ(stats.delivered, stats.submitted);
     const SupervisorStats workers = supervisor.stats();
@@ -199,7 +200,7 @@ TEST_F(Process_Stress, SupervisorsKilledUnderLoad_TheNextTakesOver) {
     ASSERT_EQ(::waitpid(supervisor, nullptr, 0), supervisor);
   }
   EXPECT_EQ(clients.wrong(), 0u);
-  EXPECT_EQ(client.stats().submitted, clients.delivered());
+  EXPECT_EQ(client.stats().tasks.submitted, clients.delivered());
   EXPECT_EQ(client.table().entries().count(TaskState::kFree), 16u);
   std::printf("%llu tasks, %u supervisors\n", static_cast<unsigned long long>(clients.delivered()), kills + 1);
   memory = SharedMemory();
@@ -303,7 +304,7 @@ TEST_F(Process_Stress, TableIsWrittenOver_AttachedClientEndsWithinBounds) {
   {
     AttachedClient attached(ends[1]);
     ASSERT_TRUE(attached.ok()) << attached.error();
-    ASSERT_EQ(attached.client().submit("echo x").get().text(), "x");
+    ASSERT_EQ(attached.submit("echo x").get().text(), "x");
     const OtherMapping table;
     ASSERT_TRUE(table.words.data() != nullptr);
     const std::size_t before = test::own_memory().resident, server_before = test::memory_of(server).resident;
@@ -313,7 +314,7 @@ TEST_F(Process_Stress, TableIsWrittenOver_AttachedClientEndsWithinBounds) {
         std::uint64_t& word = table.words[random() % table.words.size()];
         word = random() % 3 == 0 ? random() : word ^ std::uint64_t{1} << random() % 64;
       }
-      Future future = attached.client().submit("echo some text", {.submit_timeout = 10ms});
+      Future future = attached.submit("echo some text", {.submit_timeout = 10ms});
       ASSERT_TRUE(!future.valid() || future.wait_for(60s)) << round;
       const bool right = future.get().text() == "some text";
       ++(right ? good : bad);

@@ -67,8 +67,6 @@ TEST(Threads, StoppedByTheSystemsCall_AllAnswerWithoutTheHelper) {  // the way o
   EXPECT_EQ(figure_of(command, "helpers"), 0);
 }
 
-TEST(Threads, RandomTracesFreeingEachOthersBlocks_LoseNothing) { expect_passes("threads_random_traces"); }
-
 TEST(Threads, ProgramTookAllKeys_TheyHaveCachesAndGiveThemBack) {
   SKIP_IF_RESIDENT_IS_EMULATORS();
   expect_passes(under(Malloc::kFreehold, {FREEHOLD_PLAIN_C, "keys"}));

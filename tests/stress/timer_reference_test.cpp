@@ -4,6 +4,7 @@
 // due; in a checked build the structure's own invariants are checked after every step.
 #include <cstdio>
 
+#include "tests/support/inside.hpp"
 #include "tests/support/test.hpp"
 #include "tests/support/trace.hpp"
 #include "tests/unit/timer/implementations.hpp"
@@ -55,7 +56,7 @@ class Reference {
       case 3: to_next(); break;
       default: operate(); break;
     }
-    if constexpr (requires { timers_.check_invariants(); }) timers_.check_invariants();
+    if constexpr (timer::Inside::kHasInvariants<decltype(timers_)>) timer::Inside::check_invariants(timers_);
   }
 
   std::uint64_t fired() const { return fired_; }
@@ -132,12 +133,7 @@ class Reference {
   void create(Known& known) {
     known.self = this;
     const TimerId former = known.id;
-    known.id = timers_.create(
-        [](void* context, TimerId id) {
-          auto& fired = *static_cast<Known*>(context);
-          fired.self->on_fire(fired, id);
-        },
-        &known);
+    known.id = timers_.create([&known](TimerId id) { known.self->on_fire(known, id); });
     ASSERT_TRUE(known.id);
     EXPECT_NE(known.id, former);
     known.exists = true;

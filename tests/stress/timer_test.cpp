@@ -23,13 +23,10 @@ using SharedTypes = testing::Types<timer::TimerWheel<AnyThread, std::chrono::mic
 TYPED_TEST_SUITE(TimerThreads, SharedTypes);
 
 struct Account {
+  // relaxed: a ledger, read when all is quiet.
+  void operator()() noexcept { called.fetch_add(1, std::memory_order_relaxed); }
   std::atomic<std::uint64_t> armed{0}, called{0}, cancelled{0};
 };
-
-void call(void* context, TimerId) {
-  // relaxed: a ledger, read when all is quiet.
-  static_cast<Account*>(context)->called.fetch_add(1, std::memory_order_relaxed);
-}
 
 constexpr unsigned kThreads = 3;
 std::uint64_t rounds() { return 30'000 * number_from_environment("FREEHOLD_TEST_SCALE", 1); }
@@ -40,7 +37,7 @@ TYPED_TEST(TimerThreads, SetAndCancelTheSameTimers_EveryArmingEndsOnce) {
   timer::Driver<TypeParam> driver;
   std::vector<Account> accounts(kTimers);
   std::vector<TimerId> ids;
-  for (Account& account : accounts) ids.push_back(driver.create(call, &account));
+  for (Account& account : accounts) ids.push_back(driver.create(std::ref(account)));
   std::vector<std::thread> threads;
   for (unsigned t = 0; t < kThreads; ++t) {
     threads.emplace_back([&, t] {
@@ -75,7 +72,7 @@ TYPED_TEST(TimerThreads, CreateSetCancelDestroy_NoCallAfterTheEnd) {
       std::minstd_rand random(t + 1);
       for (std::uint64_t i = 0; i < rounds() / 10; ++i) {
         auto account = std::make_unique<Account>();
-        const TimerId id = driver.create(call, account.get());
+        const TimerId id = driver.create(std::ref(*account));
         ASSERT_TRUE(id);
         for (int n = 0; n < 5; ++n) {
           account->armed += driver.set_after(id, std::chrono::microseconds(random() % 2000)) == SetResult::kArmed;

@@ -1,26 +1,12 @@
 // SPDX-License-Identifier: MIT
-/* thread_alloc from C, linked as C. Exits with 1 and the line of the first failure. */
+/* thread_alloc from C, linked as C. Exits with 1 at the first failure, and says where. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "freehold/thread_alloc.h"
-
-static void check(int holds, const char* what, int line) {
-  if (holds) return;
-  fprintf(stderr, "line %d: %s\n", line, what);
-  exit(EXIT_FAILURE);
-}
-#define CHECK(condition) check(condition, #condition, __LINE__)
-
-static int reads_back(const unsigned char* block, size_t bytes, unsigned char value) {
-  for (size_t i = 0; i < bytes; ++i)
-    if (block[i] != value) return 0;
-  return 1;
-}
+#include "tests/linking/check.h"
 
 enum { kBlocks = 1000 };
 static unsigned char* left_behind[kBlocks];

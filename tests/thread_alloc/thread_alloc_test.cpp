@@ -5,7 +5,6 @@
 
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <cerrno>
 #include <cstdint>
 #include <random>
@@ -150,36 +149,6 @@ TEST(ThreadAlloc, AnyCall_AbsurdSize_EnomemAndBlockUntouched) {
   check_and_free(block);
 }
 
-// Four threads; each frees what its neighbour allocated, while the neighbour goes on.
-TEST(ThreadAlloc, Free_ByAnotherThread_NothingTwiceNothingLost) {
-  constexpr std::size_t kThreads = 4, kRounds = 30;
-  const auto before = heap_stats();
-  std::vector<std::atomic<std::vector<Block>*>> mail(kThreads);
-  std::vector<std::thread> threads;
-  for (std::size_t t = 0; t < kThreads; ++t)
-    threads.emplace_back([&, t] {
-      std::atomic<std::vector<Block>*>& out = mail[t];
-      std::atomic<std::vector<Block>*>& in = mail[(t + 1) % kThreads];
-      std::size_t sent = 0, received = 0;
-      while (sent < kRounds || received < kRounds) {
-        if (sent < kRounds && out.load() == nullptr) {
-          out = new std::vector<Block>(make_many(500, t * kRounds + sent));
-          ++sent;
-        }
-        if (std::vector<Block>* const blocks = in.exchange(nullptr)) {
-          for (const Block& block : *blocks) check_and_free(block);
-          delete blocks;
-          ++received;
-        }
-        std::this_thread::yield();
-      }
-    });
-  for (std::thread& thread : threads) thread.join();
-  const auto after = heap_stats();
-  EXPECT_EQ(after.remote_frees > before.remote_frees, kOwnerPages);
-  EXPECT_EQ(after.pages_left, before.pages_left);  // every block was freed, so no page is held for a thread that is gone
-}
-
 TEST(ThreadAlloc, Free_OwnerHasExited_ContentsKeptThenPagesReturned) {
   const auto before = heap_stats();
   std::vector<std::vector<Block>> left(20);
@@ -194,25 +163,6 @@ TEST(ThreadAlloc, Free_OwnerHasExited_ContentsKeptThenPagesReturned) {
   even.join();  // a thread that exits hands over what it has gathered
   odd.join();
   EXPECT_EQ(heap_stats().pages_left, before.pages_left);
-}
-
-// A thread-local made before the thread's first thread_alloc is destroyed after most others.
-TEST(ThreadAlloc, AllocAndFree_InThreadLocalDestructor_Served) {
-  struct Late {
-    std::vector<Block>* out;
-    ~Late() {
-      for (const Block& block : make_many(300, 4)) check_and_free(block);
-      *out = make_many(300, 5);
-    }
-  };
-  std::vector<Block> left;
-  std::thread([&] {
-    thread_local Late late{&left};
-    for (const Block& block : make_many(300, 6)) check_and_free(block);
-    EXPECT_EQ(late.out, &left);
-  }).join();
-  ASSERT_EQ(left.size(), 300u);
-  for (const Block& block : left) check_and_free(block);
 }
 
 }  // namespace

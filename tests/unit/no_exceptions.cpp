@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Pools, heaps and timers in a program that is compiled without exceptions and run-time type information.
 #include <atomic>
+#include <functional>
 #include <thread>
 
 #include "freehold/heap.hpp"
@@ -23,7 +24,7 @@ bool fires() {
   int fired = 0;
   const auto call = [&] { ++fired; };
   const auto now = freehold::timer::Clock::now();
-  timers.set(create_calling(timers, call), now);
+  timers.set(timers.create(std::ref(call)), now);
   timers.advance(now + std::chrono::seconds(1));
   freehold::timer::OwnedTimer owned(timers, call);
   owned.every(now + std::chrono::seconds(2), std::chrono::seconds(1));
@@ -35,7 +36,7 @@ bool fires_by_itself() {
   freehold::timer::Driver<> driver;
   std::atomic<bool> fired{false};
   const auto call = [&] { fired = true; };
-  driver.set(create_calling(driver, call), freehold::timer::Clock::now());
+  driver.set(driver.create(std::ref(call)), freehold::timer::Clock::now());
   while (!fired) std::this_thread::yield();
   return true;
 }

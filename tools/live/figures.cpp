@@ -24,18 +24,14 @@ class Reader {
   explicit Reader(LiveMemory& memory) : memory_(memory) {}
 
   std::optional<LiveFigures> read_directory(std::uint64_t address) const {
-    // After the mark was seen: the engine has written the rest before it.
-    Head head{};
-    if (!memory_.read(address, head)) return std::nullopt;
-    if (head.version != alloc::kLiveVersion || head.count > alloc::kMostLiveEntries) return std::nullopt;
-    std::vector<LiveEntry> entries(head.count);
-    if (!memory_.read(address + sizeof head, entries)) return std::nullopt;
+    const auto entries = entries_of(address);
+    if (!entries) return std::nullopt;
     LiveFigures figures;
     for (std::uint32_t figure = 0; figure < static_cast<std::uint32_t>(LiveFigure::kCount); ++figure) {
       const auto id = static_cast<LiveFigure>(figure);
       std::uint64_t sum = 0;
       bool is_there = false;
-      for (const LiveEntry& entry : entries) {
+      for (const LiveEntry& entry : *entries) {
         if (entry.figure != id) continue;
         const auto part = sum_of(entry);
         if (!part) return std::nullopt;  // damaged, or the process has ended
@@ -47,6 +43,17 @@ class Reader {
     return figures;
   }
 
+  [[nodiscard]] std::optional<std::vector<LiveEntry>> entries_of(std::uint64_t address) const {
+    // After the mark was seen: the engine has written the rest before it.
+    Head head{};
+    if (!memory_.read(address, head)) return std::nullopt;
+    if (head.version != alloc::kLiveVersion || head.count > alloc::kMostLiveEntries) return std::nullopt;
+    std::vector<LiveEntry> entries(head.count);
+    if (!memory_.read(address + sizeof head, entries)) return std::nullopt;
+    return entries;
+  }
+
+ private:
   [[nodiscard]] std::optional<std::uint64_t> sum_of(const LiveEntry& entry) const {
     const std::size_t width = entry.bytes;
     if ((width != 8 && width != 4) || entry.address % width != 0 || entry.count == 0) return std::nullopt;
@@ -71,6 +78,13 @@ class Reader {
 
 std::optional<LiveFigures> read_live_figures(LiveMemory& memory, std::uint64_t directory) {
   return Reader(memory).read_directory(directory);
+}
+
+std::uint64_t address_of_figure(LiveMemory& memory, std::uint64_t directory, LiveFigure figure) {
+  const auto entries = Reader(memory).entries_of(directory);
+  if (!entries) return 0;
+  const auto entry = std::ranges::find(*entries, figure, &LiveEntry::figure);
+  return entry == entries->end() || entry->bytes != sizeof(std::uint64_t) ? 0 : entry->address;
 }
 
 std::optional<LiveFigures> read_live_figures(pid_t pid, const std::string& maps, std::size_t most_bytes) {

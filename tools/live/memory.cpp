@@ -66,6 +66,12 @@ bool LiveMemory::read(std::uint64_t address, void* to, std::size_t bytes) {
   return false;
 }
 
+bool LiveMemory::write(std::uint64_t address, std::uint64_t value) {
+  if (os::write_process_memory(pid_, address, &value, sizeof value)) return true;
+  error_ = errno;
+  return false;
+}
+
 bool LiveMemory::count_bits(std::uint64_t address, std::uint64_t words, std::uint64_t& bits) {
   constexpr std::size_t kPiece = kChunkBytes / sizeof(std::uint64_t);
   std::vector<std::uint64_t> piece;

@@ -33,6 +33,8 @@ class LiveMemory {
   [[nodiscard]] bool read(std::uint64_t address, std::vector<T>& to) {
     return to.empty() || read(address, to.data(), to.size() * sizeof(T));
   }
+  // Changes the process's memory, which is there to be changed from outside. False: it cannot be written.
+  [[nodiscard]] bool write(std::uint64_t address, std::uint64_t value);
   // Adds the bits that are set in `words` integers. False: not all can be read. Memory: a buffer.
   [[nodiscard]] bool count_bits(std::uint64_t address, std::uint64_t words, std::uint64_t& bits);
   // The same of many such ranges. Pre: `words` is bounded.

@@ -32,6 +32,8 @@ std::vector<Figure> figures_of(const LiveStats& stats) {
   bytes("run_bytes", "blocks above 32 KiB", "Blocks above 32 KiB that lie in the arena.", held[LiveFigure::kRunBytes]);
   bytes("direct_bytes", "blocks with a mapping each", "Blocks with a mapping of their own.", held[LiveFigure::kDirectBytes]);
   bytes("free_bytes", "free, not given back yet", "Free memory that is kept for reuse and may be resident.", free_bytes);
+  bytes("huge_page_bytes", "resident in huge pages", "The process's memory that lies in transparent huge pages.",
+        stats.huge_page_bytes);
   if (const auto limit = held[LiveFigure::kLimitBytes]; limit.value_or(0) != 0)
     bytes("limit_bytes", "limit", "The limit that FREEHOLD_LIMIT_BYTES or freehold_set_limit() set.", limit);
   add("threads", "threads with a cache", "Threads that have a cache.", false, false, held[LiveFigure::kThreads]);

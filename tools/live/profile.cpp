@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
+#include <cstring>
 #include <filesystem>
 #include <optional>
 #include <set>
@@ -18,6 +19,7 @@
 #include "freehold/sync/change_count.hpp"
 #include "tools/live/figures.hpp"
 #include "tools/live/memory.hpp"
+#include "tools/live/proc_folder.hpp"
 #include "tools/live/process.hpp"
 
 namespace freehold::live {
@@ -26,6 +28,9 @@ using profile::LivePlace;
 using profile::LiveProfile;
 using profile::LiveSample;
 using profile::LiveSums;
+using profile::ProfileAnswer;
+using profile::ProfileCommand;
+using profile::ProfileRequest;
 using Counter = sync::ChangeCount<sync::NativeAtomics>;
 using Clock = std::chrono::steady_clock;
 
@@ -41,7 +46,9 @@ class ProfileReader {
   // False: it cannot be read, or changed all the time.
   bool read(LiveHeapProfile& to) {
     std::vector<LivePlace> places(layout_.place_count);
-    if (!read_places(places) || !read_log() || !memory_.read(layout_.mean, to.mean)) return false;
+    if (!read_places(places) || !read_log() || !memory_.read(layout_.heap_names, heap_names_) ||
+        !memory_.read(layout_.mean, to.mean))
+      return false;
     to.sampled = sums_.births;
     to.lost = sums_.lost;
     std::set<std::uint64_t> now;  // blocks of the peak that are still in use
@@ -49,11 +56,12 @@ class ProfileReader {
       if (place.block <= 1) continue;
       const bool was_at_peak = place.birth <= sums_.peak_birth;
       if (was_at_peak) now.insert(place.block);
-      to.blocks.push_back({place.bytes, place.size, place.mean, place.stack, true, was_at_peak});
+      to.blocks.push_back(block_of(place, true, was_at_peak));
+      to.blocks.back().pins = {.home = place.home, .size = place.size};
     }
     // One that was freed after its part of the table had been copied is in both.
     for (const LiveSample& one : log_)
-      if (!now.contains(one.block)) to.blocks.push_back({one.bytes, one.size, one.mean, one.stack, false, true});
+      if (!now.contains(one.block)) to.blocks.push_back(block_of(one, false, true));
     return read_stacks(to);
   }
 
@@ -80,18 +88,28 @@ class ProfileReader {
     return true;
   }
 
-  // All at once; else in smaller parts, down to some that are copied within a microsecond.
+  // All at once; else those in use once more, in parts that are copied within a microsecond. An empty place is one word, and
+  // as it was when that was copied.
   bool read_places(std::vector<LivePlace>& to) {
-    constexpr std::size_t kLeast = 64;
-    std::size_t part = std::max(to.size(), kLeast);
+    constexpr std::size_t kPart = 64;
+    const auto copy_places = [&](std::size_t first, std::size_t n) {
+      return copy(layout_.places + first * sizeof(LivePlace), to.data() + first, n * sizeof(LivePlace));
+    };
+    Copy all = Copy::kAmid;
+    while ((all = copy_places(0, to.size())) == Copy::kAmid)
+      if (!wait()) return false;
+    if (all != Copy::kChanged) return all == Copy::kWhole;
     for (std::size_t done = 0; done < to.size();) {
-      const std::size_t n = std::min(part, to.size() - done);
-      switch (copy(layout_.places + done * sizeof(LivePlace), to.data() + done, n * sizeof(LivePlace))) {
+      if (to[done].block <= 1) {
+        ++done;
+        continue;
+      }
+      const std::size_t n = std::min(kPart, to.size() - done);
+      switch (copy_places(done, n)) {
         case Copy::kWhole: done += n; break;
         case Copy::kUnreadable: return false;
         case Copy::kChanged:
-          part = std::max(part / 2, kLeast);
-          if (part == kLeast && Clock::now() - began_ > patience_) return false;
+          if (Clock::now() - began_ > patience_) return false;
           break;
         case Copy::kAmid:
           if (!wait()) return false;
@@ -123,6 +141,14 @@ class ProfileReader {
     }
   }
 
+  // A LivePlace or LiveSample has it.
+  template <class T>
+  [[nodiscard]] LiveSampledBlock block_of(const T& of, bool is_in_use, bool was_at_peak) const {
+    const auto& name = heap_names_[profile::heap_of(of.origin)].text;
+    std::string heap = profile::heap_of(of.origin) == 0 ? "" : heap_text({name, ::strnlen(name, sizeof name)});
+    return {of.bytes, of.size, of.mean, profile::stack_of(of.origin), std::move(heap), is_in_use, was_at_peak};
+  }
+
   bool read_stacks(LiveHeapProfile& to) {
     if (layout_.stack_words == 0) return true;
     std::uint32_t used = 0;
@@ -151,6 +177,7 @@ class ProfileReader {
   Clock::time_point began_ = Clock::now();
   LiveSums sums_{};
   std::vector<LiveSample> log_;
+  std::vector<profile::LiveHeapName> heap_names_ = std::vector<profile::LiveHeapName>(profile::kHeapNames);
 };
 
 struct Found {
@@ -204,9 +231,79 @@ LiveRefusal why_not_found(LiveMemory& memory, const std::vector<LiveMemory::Mark
   return maps.find("/libfreehold.so") != std::string::npos ? LiveRefusal::kNotBegun : LiveRefusal::kNoFreehold;
 }
 
+// Returns that engine of the process that holds most, since others serve at most their own library; 0: it has no engine.
+std::uint64_t find_engine(LiveMemory& memory, const std::vector<LiveMemory::Mark>& marks, LiveFigures* its = nullptr) {
+  std::uint64_t best = 0, most = 0;
+  for (const LiveMemory::Mark& mark : marks) {
+    if (mark.kind != LiveMemory::Kind::kEngine) continue;
+    const auto figures = read_live_figures(memory, mark.address);
+    if (!figures || 1 + held_bytes(*figures) <= most) continue;
+    most = 1 + held_bytes(*figures);
+    best = mark.address;
+    if (its != nullptr) *its = *figures;
+  }
+  return best;
+}
+
+// Blocks whose home is not known keep what others of their stack and size do on the average.
+bool add_pins(LiveMemory& memory, const std::vector<LiveMemory::Mark>& marks, LiveHeapProfile& to) {
+  LiveFigures figures;
+  const std::uint64_t engine = find_engine(memory, marks, &figures);
+  std::vector<PinningBlock> blocks;
+  for (const LiveSampledBlock& block : to.blocks) blocks.push_back(block.pins);
+  if (engine == 0 || !find_pinned(memory, engine, blocks)) return false;
+  const auto figure = [&](LiveFigure which) { return figures[which].value_or(0); };
+  const std::uint64_t used = figure(LiveFigure::kSlotBytes) + figure(LiveFigure::kReturnedBytes);
+  to.free_bytes = figure(LiveFigure::kClassSpanBytes) - std::min(used, figure(LiveFigure::kClassSpanBytes));
+  struct Mean {
+    double page = 0, span = 0, others = 0, count = 0;
+  };
+  std::map<std::pair<std::uint64_t, std::uint64_t>, Mean> means;
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    to.blocks[i].pins = blocks[i];
+    if (!blocks[i].is_known) continue;
+    Mean& mean = means[{to.blocks[i].stack, blocks[i].size}];
+    mean.page += blocks[i].page.part;
+    mean.span += blocks[i].span.part;
+    mean.others += blocks[i].page.others;
+    ++mean.count;
+  }
+  for (LiveSampledBlock& block : to.blocks) {
+    const auto mean = means.find({block.stack, block.size});
+    if (block.pins.is_known || !block.heap.empty() || mean == means.end()) continue;
+    block.pins.page.part = mean->second.page / mean->second.count;
+    block.pins.span.part = mean->second.span / mean->second.count;
+    block.pins.page.others = static_cast<std::uint32_t>(mean->second.others / mean->second.count + 0.5);
+  }
+  return true;
+}
+
+// ---- switched from outside -----------------------------------------------------------------------------------------
+
+// Addresses in the process.
+struct Switch {
+  std::uint64_t request = 0, distance = 0, until_look = 0;
+  [[nodiscard]] bool is_whole() const { return request != 0 && distance != 0 && until_look != 0; }
+};
+
+Switch find_switch(LiveMemory& memory, const std::vector<LiveMemory::Mark>& marks) {
+  const std::uint64_t engine = find_engine(memory, marks);
+  if (engine == 0) return {};
+  const auto address = [&](LiveFigure figure) { return address_of_figure(memory, engine, figure); };
+  return {address(LiveFigure::kProfileRequest), address(LiveFigure::kProfileDistance), address(LiveFigure::kUntilLook)};
+}
+
+// Returns whether the kernel runs a filter of system calls on the process, which has no second thread. Its first profile
+// needs one.
+bool may_not_clone(pid_t pid) {
+  constexpr std::uint64_t kFilter = 2;
+  const std::string status = text_of_proc_file(proc_folder(pid) / "status");
+  return number_in(status, "Seccomp:") == kFilter && number_in(status, "Threads:") == 1;
+}
+
 }  // namespace
 
-LiveProfileAnswer read_live_profile(pid_t pid, std::chrono::milliseconds patience) {
+LiveProfileAnswer read_live_profile(pid_t pid, bool pins, std::chrono::milliseconds patience) {
   LiveProfileAnswer answer;
   answer.refusal = refusal_of(pid);
   if (answer.refusal != LiveRefusal::kNone) return answer;
@@ -224,11 +321,64 @@ LiveProfileAnswer read_live_profile(pid_t pid, std::chrono::milliseconds patienc
   const auto found = find_profile(memory, marks, answer.version);
   if (!found) return refuse(why_not_found(memory, marks, to.maps, answer.version));
   if (!ProfileReader(memory, found->changes, found->layout, patience).read(to)) return refuse(LiveRefusal::kChanging);
+  if (pins && !add_pins(memory, marks, to)) return refuse(LiveRefusal::kChanging);
   const auto since_1970 = std::chrono::system_clock::now().time_since_epoch();
   to.time_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(since_1970).count();
   // The new map has the libraries that came since.
   if (std::string now = maps_of(pid); !now.empty()) to.maps = std::move(now);
   return answer;
+}
+
+SwitchAnswer switch_profile(pid_t pid, std::uint64_t distance, std::chrono::milliseconds patience) {
+  SwitchAnswer to;
+  to.refusal = refusal_of(pid);
+  if (to.refusal != LiveRefusal::kNone) return to;
+  const std::string maps = maps_of(pid);
+  LiveMemory memory(pid, kMostScannedBytes);
+  const std::vector<LiveMemory::Mark> marks = memory.marks(maps);
+  const auto refuse = [&](LiveRefusal why) {
+    to.result = SwitchResult::kRefused;
+    to.refusal = refusal_meanwhile(pid, memory.error(), why);
+    return to;
+  };
+  const Switch at = find_switch(memory, marks);
+  if (!at.is_whole()) return refuse(why_not_found(memory, marks, maps, to.version));
+  const std::uint64_t command_at = at.request + offsetof(ProfileRequest, command);
+  const auto command = static_cast<std::uint64_t>(distance != 0 ? ProfileCommand::kStart : ProfileCommand::kStop);
+  const std::uint64_t answer_at = at.request + offsetof(ProfileRequest, answer);
+  std::uint64_t now = 0, pending = 0;
+  if (!memory.read(at.distance, now) || !memory.read(command_at, pending) || !memory.read(answer_at, to.answer))
+    return refuse(LiveRefusal::kChanging);
+  if (distance == 0 && now == 0) {  // a start that it has not come to is withdrawn
+    to.result = pending == 0 ? SwitchResult::kNotOn : SwitchResult::kDone;
+    if (pending != 0 && !memory.write(command_at, 0)) return refuse(LiveRefusal::kMemoryNotToBeRead);
+    return to;
+  }
+  if (to.answer == ProfileAnswer::kChecked) {
+    to.result = SwitchResult::kAnswered;
+    return to;
+  }
+  if (distance != 0 && !find_profile(memory, marks, to.version) && may_not_clone(pid)) {
+    to.result = SwitchResult::kMayNotClone;
+    return to;
+  }
+  const auto ask = [&] { return memory.write(at.until_look, 0); };
+  if (!memory.write(at.request + offsetof(ProfileRequest, distance), distance) || !memory.write(command_at, command) ||
+      !ask())
+    return refuse(LiveRefusal::kMemoryNotToBeRead);
+  // A look at the kernel's limit of memory, which the process made since, hides that one was asked for.
+  constexpr std::chrono::milliseconds kNap{10};
+  for (const auto end = Clock::now() + patience; Clock::now() < end;) {
+    std::this_thread::sleep_for(kNap);
+    if (!memory.read(command_at, pending)) return refuse(LiveRefusal::kEnded);
+    if (!ask()) return refuse(LiveRefusal::kEnded);  // also after the answer: then the process ends its helping thread
+    if (pending != 0) continue;
+    if (!memory.read(answer_at, to.answer)) return refuse(LiveRefusal::kEnded);
+    to.result = to.answer == ProfileAnswer::kDone ? SwitchResult::kDone : SwitchResult::kAnswered;
+    return to;
+  }
+  to.result = SwitchResult::kAsked;
+  return to;
 }
 
 }  // namespace freehold::live

@@ -13,6 +13,7 @@
 #include "freehold/sync/change_count.hpp"
 #include "freehold/sync/live_list.hpp"
 #include "tools/live/memory.hpp"
+#include "tools/live/proc_folder.hpp"
 #include "tools/live/process.hpp"
 
 namespace freehold::live {
@@ -342,9 +343,7 @@ LiveAnswer read_live_stats(pid_t pid) {
       is_damaged = true;
       continue;
     }
-    const auto held = [&](LiveFigure figure) { return stats.figures[figure].value_or(0); };
-    const std::uint64_t bytes =
-        held(LiveFigure::kClassSpanBytes) + held(LiveFigure::kRunBytes) + held(LiveFigure::kDirectBytes);
+    const std::uint64_t bytes = held_bytes(stats.figures);
     if (best && bytes <= most) continue;
     most = bytes;
     best = std::move(stats);
@@ -358,6 +357,8 @@ LiveAnswer read_live_stats(pid_t pid) {
   for (const LiveMemory::Mark& mark : marks)
     if (mark.kind == LiveMemory::Kind::kList) lists.read(mark.address, answer.stats);
   name_threads(pid, answer.stats);
+  if (const std::string rollup = text_of_proc_file(proc_folder(pid) / "smaps_rollup"); !rollup.empty())
+    answer.stats.huge_page_bytes = number_in(rollup, "AnonHugePages:") * 1024;
   return answer;
 }
 

@@ -65,7 +65,8 @@ struct LiveStats {
   std::vector<LiveThread> threads;
   std::vector<LiveHeapFigures> heaps;
   std::vector<LivePoolFigures> pools;
-  bool lists_changed = false;  // while they were read, each time
+  std::optional<std::uint64_t> huge_page_bytes;  // of the process, as the kernel says; none: it does not
+  bool lists_changed = false;                    // while they were read, each time
 };
 
 struct LiveAnswer {

@@ -122,6 +122,12 @@ std::string pprof_of(const StackProfile& profile) {
     Message sample;
     sample.packed(1, locations);
     sample.packed(2, values);
+    if (!row.heap.empty()) {
+      Message label;
+      label.number(1, strings.place_of("heap"));
+      label.number(2, strings.place_of(row.heap));
+      sample.message(3, label);
+    }
     out.message(2, sample);
   }
   for (std::size_t i = 0; i < profile.frames.size(); ++i) add_frame(out, strings, profile.frames[i], i + 1);

@@ -18,6 +18,7 @@ struct StackMeasure {
 struct StackRow {
   std::vector<std::uint32_t> frames;  // into StackProfile::frames, innermost first
   std::vector<double> values;         // one for each measure; negative ones in a difference
+  std::string heap{};                 // the private heap that its blocks lie in; empty: none. pprof's label
 };
 
 struct StackProfile {

@@ -20,16 +20,17 @@ void Command::add_option(const std::string& name, std::optional<std::string>& va
   app_->add_option(name, value, help)->type_name(type);
 }
 
+void Command::add_option_or_flag(const std::string& name, std::optional<std::string>& value, const std::string& help,
+                                 const std::string& type, const std::string& without) {
+  app_->add_option(name, value, help)->type_name(type)->expected(0, 1)->default_str(without);
+}
+
 void Command::add_repeatable(const std::string& name, std::vector<std::string>& values, const std::string& help,
                              const std::string& type) {
   app_->add_option(name, values, help)->type_name(type)->allow_extra_args(false);
 }
 
 void Command::add_flag(const std::string& name, bool& value, const std::string& help) { app_->add_flag(name, value, help); }
-
-void Command::add_required_word(const std::string& name, std::string& value, const std::string& help) {
-  app_->add_option(name, value, help)->required();
-}
 
 void Command::add_words(const std::string& name, std::vector<std::string>& values, const std::string& help,
                         const std::string& type, int most) {

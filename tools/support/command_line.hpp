@@ -26,13 +26,15 @@ class Command {
   // "--repeat"; `type` stands behind it in the help: "N".
   void add_option(const std::string& name, std::optional<std::string>& value, const std::string& help,
                   const std::string& type);
+  // The same, with its value behind "=", "--aged=FILE", or with none, "--aged", which then is `without`.
+  void add_option_or_flag(const std::string& name, std::optional<std::string>& value, const std::string& help,
+                          const std::string& type, const std::string& without);
   // May be given several times.
   void add_repeatable(const std::string& name, std::vector<std::string>& values, const std::string& help,
                       const std::string& type);
   // "--quick"; "-k,--keep-order"
   void add_flag(const std::string& name, bool& value, const std::string& help);
-  // Words by their position, without a dash: one that must be there; up to `most`, 0: any number.
-  void add_required_word(const std::string& name, std::string& value, const std::string& help);
+  // Words by their position, without a dash: up to `most`, 0: any number.
   void add_words(const std::string& name, std::vector<std::string>& values, const std::string& help, const std::string& type,
                  int most = 0);
 

@@ -83,10 +83,8 @@ std::string why_refused(LiveRefusal refusal, pid_t pid, const LiveSubject& subje
           "Freehold",
           pid, subject.name, version, subject.version);
     case LiveRefusal::kNoProfile:
-      return fmt::format(
-          "process {} runs under Freehold, but keeps no heap profile; start the program with FREEHOLD_PROFILE=1 freehold "
-          "run -- PROGRAM, or let it call freehold_profile_start()",
-          pid);
+      return fmt::format("process {0} runs under Freehold, but keeps no heap profile; freehold heap start {0} begins one",
+                         pid);
     case LiveRefusal::kChanging:
       return fmt::format("the {} of process {} could not be read, or changed all the time; ask again", subject.name, pid);
   }

@@ -11,6 +11,7 @@
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <filesystem>
 #include <map>
 #include <random>
@@ -249,11 +250,26 @@ void check_report(const std::optional<std::string>& file) {
   if (file && *file != "-") check_writable(*file);
 }
 
+void write_each(std::initializer_list<std::function<void()>> outputs) {
+  std::exception_ptr first;
+  for (const auto& write : outputs) {
+    try {
+      write();
+    } catch (const Failure&) {
+      if (!first) first = std::current_exception();
+    }
+  }
+  if (first) std::rethrow_exception(first);
+}
+
 void write_report(const std::optional<std::string>& file, const std::string& json, const std::string& text,
                   const std::string& beside) {
-  if (file && *file != "-") write_file(*file, json);
-  if (file == "-") say(beside);
-  print_to_stdout(file == "-" ? json : text);
+  const bool to_stdout = file == "-";
+  if (to_stdout) say(beside);
+  write_each({[&] {
+                if (file && !to_stdout) write_file(*file, json);
+              },
+              [&] { print_to_stdout(to_stdout ? json : text); }});
 }
 
 void open_standard_files() {

@@ -8,6 +8,8 @@
 // and stay.
 #pragma once
 #include <filesystem>
+#include <functional>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -42,8 +44,10 @@ void print_to_stdout(const std::string& text);
 
 // As check_writable(), of the file.
 void check_report(const std::optional<std::string>& file);
-// The JSON goes to its file and then the text to standard output. With "-" the JSON goes there, and `beside`, the text for a
-// person who waits, to standard error.
+// Calls each, which writes one output, even if another cannot be written; then throws the first Failure.
+void write_each(std::initializer_list<std::function<void()>> outputs);
+// The JSON goes to its file and then the text to standard output, even if the JSON cannot be written. With "-" the JSON goes
+// there, and `beside`, the text for a person who waits, to standard error.
 void write_report(const std::optional<std::string>& file, const std::string& json, const std::string& text,
                   const std::string& beside = {});
 

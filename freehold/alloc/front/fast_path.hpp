@@ -28,6 +28,7 @@ struct CoarseClock {
 
 struct EngineConfig : NativeConfig {
   static constexpr bool kCountsRemoteFrees = true;
+  static void note_detached(void* cache) noexcept;  // what it keeps for scopes: engine_scope.cpp
   static void note_span_count(std::size_t count) noexcept { g_span_count.store(count, std::memory_order_relaxed); }
 };
 

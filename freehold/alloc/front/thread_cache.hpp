@@ -23,6 +23,7 @@
 
 #include "freehold/alloc/large/run_cache.hpp"
 #include "freehold/alloc/observe/live_figures.hpp"
+#include "freehold/alloc/scope/heap_frees.hpp"
 #include "freehold/alloc/size_classes.hpp"
 #include "freehold/base/member_offset.hpp"
 #include "freehold/profile/mark_weights.hpp"
@@ -39,6 +40,11 @@ struct ThreadCache {
   using Counter = typename A::template atomic<std::uint64_t>;
   static constexpr std::size_t kCount = Classes::kCount;
   static constexpr std::uint8_t kLooks = 3;  // a, b and a again
+  // The class of spans that hold blocks of private heaps, of any size: their frees have one array, heap_frees.
+  static constexpr SizeClass kOfHeaps{static_cast<std::uint32_t>(kCount)};
+  // In a detour malloc takes its slots from here on, so that free gives none to the same array: detour.hpp.
+  static constexpr std::size_t kScopeTops = kCount + 1;
+  static constexpr std::size_t kSmallClasses = Classes::class_of(Classes::kTableBytes).index() + 1;
 
   // The owner's calls go on here when a bin is empty or full (engine_state.hpp).
   struct Slow {
@@ -48,14 +54,14 @@ struct ThreadCache {
 
   // Every bin empty and full at once; `nothing` is two null words that outlive the cache.
   constexpr explicit ThreadCache(void** nothing, const Slow* slow_calls = nullptr) noexcept : slow(slow_calls) {
-    for (std::size_t c = 0; c < kCount; ++c) top.items[c] = limit.items[c] = nothing + 1;
+    for (std::size_t c = 0; c <= kCount; ++c) top.items[c] = limit.items[c] = nothing + 1;
     for (std::size_t i = 0; i < sizeof class_of_small; ++i)
       class_of_small[i] = static_cast<std::uint8_t>(Classes::class_of(i * 16 + 1).index());
   }
 
-  // The fast path's part: 1.3 KiB, of which a program touches the lines of its classes.
-  PerClass<void**, kCount> top;    // one past the newest entry
-  PerClass<void**, kCount> limit;  // where the array ends
+  // The fast path's part: 1.5 KiB, of which a program touches the lines of its classes.
+  PerClass<void**, kScopeTops + kSmallClasses> top;  // one past the newest entry
+  PerClass<void**, kCount + 1> limit;                // where the array ends
   std::uint8_t class_of_small[Classes::kTableBytes / 16]{};
   // Written under the registry's lock. Relaxed: constant tables.
   typename A::template atomic<const Slow*> slow;
@@ -93,6 +99,7 @@ struct ThreadCache {
   typename A::template atomic<std::int32_t> thread{0};            // the system's id of the owner; 0: unknown
   typename A::template atomic<ScopedHeap*> heap_in_use{nullptr};  // that the owner is amid a call of: a HeapMap's mark
   ThreadCache* spare_detour = nullptr;                            // for the owner's next count or scope
+  HeapFrees<A> heap_frees;                                        // the array of class kOfHeaps
   Counter remote_frees{0};                                        // slots given back to spans that another thread used last
   ThreadCache* next_ended = nullptr;                              // the next cache whose thread ended while another forked
   ThreadCache* next = nullptr;

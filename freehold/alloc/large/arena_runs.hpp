@@ -27,7 +27,7 @@ class ArenaRuns {
   using Reserved = typename Runs::Reserved;
 
   [[nodiscard]] static constexpr unsigned spans_of(std::uint32_t pages) noexcept {
-    return (pages + Units::kPagesPerSpan - 1) / Units::kPagesPerSpan;
+    return (pages + Units::pages_per_span() - 1) / Units::pages_per_span();
   }
   // The size of a block above the largest class: pages, and spans that have room for them. In the table of runs.
   struct Run {
@@ -48,6 +48,11 @@ class ArenaRuns {
 
   // --- look-ups ------------------------------------------------------------------------------------------------------
 
+  // True if a chunk of such blocks would leave a sixteenth of its addresses unused, where these are scarce.
+  [[nodiscard]] bool would_waste_addresses(std::size_t bytes) const noexcept {
+    const std::size_t used = bytes * (Units::kChunkBytes / base::align_up(bytes, Units::kSpanBytes));
+    return growth_.are_addresses_scarce() && used < Units::kChunkBytes / 16 * 15;
+  }
   // Pages of the run in use that begins at span i; 0: none does.
   [[nodiscard]] std::uint32_t run_pages(SpanIndex i) const noexcept { return run(i).pages; }
   // Spans of the run in use that begins at span i: those of its pages, and room to grow; 0: none does.
@@ -61,18 +66,21 @@ class ArenaRuns {
 
   // --- from the chunks -----------------------------------------------------------------------------------------------
 
-  // A run of at most a chunk, at a multiple of `alignment` spans; kNoSpan when out of memory.
-  [[nodiscard]] RunPlace allocate_run(Run run, unsigned alignment, std::uint64_t now) noexcept {
-    const TakenSpans t = source_.take_spans(ChunkKind::kRuns, run.spans, alignment, false, now);
+  // A run of at most a chunk, at a multiple of `alignment` spans; kNoSpan when out of memory, or of free spans if not
+  // `grows`.
+  [[nodiscard]] RunPlace allocate_run(Run run, unsigned alignment, std::uint64_t now, bool grows = true) noexcept {
+    const TakenSpans t = source_.take_spans(ChunkKind::kRuns, run.spans, alignment, false, now, grows);
     if (t.first == kNoSpan) return {};
     set_run(t.first, run);
     source_.account(0, run.spans, now);
     return {t.first, t.dirty == 0};
   }
-  // The same, of spans that still have their pages. Not where CPUs work apart: each look would fetch a line of another one.
-  [[nodiscard]] SpanIndex allocate_dirty(Run run, unsigned alignment, std::uint64_t now) noexcept {
-    if (spans_.cpus_work_apart()) return kNoSpan;
-    const TakenSpans t = chunks_.take_dirty_run(run.spans, alignment, {}, spans_.shard_of({}).runs,
+  // The same, of spans that still have their pages, if the CPUs are one group, or the program's one thread asks (`alone`):
+  // otherwise each look would fetch a line of another group.
+  [[nodiscard]] SpanIndex allocate_dirty(Run run, unsigned alignment, bool alone, std::uint64_t now) noexcept {
+    if (!chunks_.is_one_group() && (!alone || spans_.cpus_work_apart())) return kNoSpan;
+    const Searcher by = spans_.searcher();
+    const TakenSpans t = chunks_.take_dirty_run(run.spans, alignment, by, spans_.shard_of(by).runs,
                                                 growth_.chunks_are_dear(), static_cast<std::uint32_t>(now));
     if (t.first == kNoSpan) return kNoSpan;
     set_run(t.first, run);

@@ -7,8 +7,8 @@
 // chunk or more that no kept mapping has room for gets the pages of several, which are moved side by side. The system keeps
 // these apart, so a block notes where it is joined, and is copied when it grows, a little at a time.
 //
-//   Invariant: live_bytes() is the sum of the mappings in the table. None smaller than a chunk is made once there are
-//              kMaxSmall, so that the system's mappings are bounded by a constant and by what large blocks live; more are
+//   Invariant: live_bytes() is the sum of the mappings in the table. None smaller than a chunk is made once these take half
+//              of the mappings that a process may have, so that the program can make its own and begin threads; more are
 //              made only while the arena cannot serve, or by threads that ask at the same time.
 //
 // Locked inside; system calls are made outside the lock. Any thread. Cost: one lock and O(1), and a system call where memory
@@ -74,8 +74,15 @@ class DirectBlocks {
   std::size_t drop_kept(std::uint64_t before) noexcept;
   // Ends the oldest, if it was freed at or before `before`, and no thread holds the lock.
   void try_drop_one_kept(std::uint64_t before) noexcept;
-  // Returns whether there are so many mappings shorter than a chunk that there should be no more.
-  [[nodiscard]] bool has_most_small() const noexcept { return small_.load(std::memory_order_relaxed) >= kMaxSmall; }
+  // Returns whether there are so many mappings shorter than a chunk that there should be no more. The system is asked when
+  // there are some, once.
+  [[nodiscard]] bool has_most_small() noexcept {
+    const std::uint64_t small = small_.load(std::memory_order_relaxed);
+    if (small < kFewSmall) return false;
+    std::uint64_t most = most_small_.load(std::memory_order_relaxed);  // every thread finds the same
+    if (most == 0) most_small_.store(most = std::max(kFewSmall, pages_->most_mappings() / 2), std::memory_order_relaxed);
+    return small >= most;
+  }
   [[nodiscard]] bool keeps_some() const noexcept { return kept_count_.load(std::memory_order_relaxed) != 0; }
   [[nodiscard]] std::size_t count() noexcept {
     const sync::Guard guard(lock_);
@@ -108,9 +115,7 @@ class DirectBlocks {
 
  private:
   using Counter = typename A::template atomic<std::uint64_t>;
-  static constexpr std::size_t kMaxSmall = 1024;
-  // A mapping is aligned to this on every kernel, whose pages may be smaller than kPageBytes.
-  static constexpr std::size_t kMappingAlignment = std::min(Config::kPageBytes, os::kSmallestPageBytes);
+  static constexpr std::uint64_t kFewSmall = 1024;  // mappings shorter than a chunk that every system has room for
   static constexpr std::size_t kHugeBytes = std::size_t{2} << 20;
   static constexpr unsigned kMaxKept = 64;
   static constexpr std::size_t kMaxKeptBytes = std::size_t{64} << 20;  // larger mappings end when they are freed
@@ -126,12 +131,12 @@ class DirectBlocks {
     std::uint32_t joints[kMaxJoints]{};  // in pages from `at`, ascending
     unsigned joint_count = 0;
 
-    [[nodiscard]] std::size_t joint(unsigned i) const noexcept { return joints[i] * Config::kPageBytes; }
+    [[nodiscard]] std::size_t joint(unsigned i) const noexcept { return joints[i] * Config::page_bytes(); }
     [[nodiscard]] Memory part(std::size_t from, std::size_t end) const noexcept {
       Memory p{at + from, end - from};
       for (unsigned i = 0; i < joint_count; ++i)
         if (joint(i) > from && joint(i) < end)
-          p.joints[p.joint_count++] = static_cast<std::uint32_t>(joints[i] - from / Config::kPageBytes);
+          p.joints[p.joint_count++] = static_cast<std::uint32_t>(joints[i] - from / Config::page_bytes());
       return p;
     }
   };
@@ -152,7 +157,7 @@ class DirectBlocks {
     return bytes < (std::size_t{Config::kChunkSpans} << Config::kSpanShift);
   }
   [[nodiscard]] std::size_t bucket_of(std::uintptr_t block) const noexcept {
-    return (block / Config::kPageBytes * 0x9e3779b97f4a7c15U >> 32) & (bucket_count_ - 1);
+    return (block / Config::page_bytes() * 0x9e3779b97f4a7c15U >> 32) & (bucket_count_ - 1);
   }
 
   [[nodiscard]] Record* new_record() noexcept {
@@ -203,6 +208,7 @@ class DirectBlocks {
   std::size_t ended_bytes_ = 0;  // bytes of mappings that ended lately and are not regretted yet
   std::uint64_t ended_at_ = 0;   // milliseconds, the last of them
   Counter live_bytes_{0}, kept_bytes_{0}, kept_count_{0}, small_{0};  // written under the lock
+  Counter most_small_{0};                                             // 0: was not asked yet
 };
 
 }  // namespace freehold::alloc

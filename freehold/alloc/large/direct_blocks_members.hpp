@@ -16,7 +16,7 @@ namespace freehold::alloc {
 template <sync::Atomics A, class Config, os::PageSource Pages>
 bool DirectBlocks<A, Config, Pages>::more_buckets() noexcept {
   const std::size_t count = bucket_count_ == 0 ? kFirstBuckets : bucket_count_ * 4;
-  const std::size_t bytes = base::align_up(count * sizeof(Record*), Config::kPageBytes);
+  const std::size_t bytes = base::align_up(count * sizeof(Record*), Config::page_bytes());
   auto** const buckets = static_cast<Record**>(pages_->map(bytes));
   if (buckets == nullptr) return false;
   Record** const old = buckets_;
@@ -187,7 +187,7 @@ typename DirectBlocks<A, Config, Pages>::Memory DirectBlocks<A, Config, Pages>::
     }
     have += piece.bytes;
     if (have == bytes) break;
-    joined.joints[joined.joint_count++] = static_cast<std::uint32_t>(have / Config::kPageBytes);
+    joined.joints[joined.joint_count++] = static_cast<std::uint32_t>(have / Config::page_bytes());
     from = from.part(piece.bytes, from.bytes);
     if (from.bytes == 0 && joined.joint_count < kMaxJoints)
       from = take_piece(bytes - have, kMaxJoints - 1 - joined.joint_count);
@@ -320,7 +320,7 @@ void DirectBlocks<A, Config, Pages>::regret_if_soon(std::size_t bytes, std::uint
 template <sync::Atomics A, class Config, os::PageSource Pages>
 void* DirectBlocks<A, Config, Pages>::allocate(std::size_t bytes, std::size_t alignment, bool& zero,
                                                std::uint64_t now) noexcept {
-  const std::size_t extra = alignment > kMappingAlignment ? alignment : 0;
+  const std::size_t extra = alignment > Config::page_bytes() ? alignment : 0;
   if (bytes + extra < bytes) return nullptr;
   Record* const record = new_record();
   if (record == nullptr) return nullptr;

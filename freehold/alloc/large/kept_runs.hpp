@@ -46,24 +46,20 @@ class KeptRuns {
     // After our mark was set: either we see that it is closed, or the thread that closed it sees the mark.
     return cache.runs_closed.load(Config::RunOrders::kAskClosed) == 0 ? cache.runs : nullptr;
   }
-  [[nodiscard]] RunPlace allocate_run(Cache* cache, Run run, unsigned alignment) noexcept {
+  [[nodiscard]] RunPlace allocate_run(Cache* cache, Run run, unsigned alignment, bool grows = true) noexcept {
     RunPlace place;
-    if (cache != nullptr) {
-      place = allocate_reserved(*cache, run, alignment);
-      if (place.first != kNoSpan) return place;
-      place = arena_.runs().allocate_run(run, alignment, Clock::now());
-      if (place.first != kNoSpan) reserve_around(*cache, place.first);
-    } else {
-      place = arena_.runs().allocate_run(run, alignment, Clock::now());
-    }
-    if (place.first != kNoSpan || !give_cached_runs(cache)) return place;
+    if (cache != nullptr) place = allocate_reserved(*cache, run, alignment);
+    if (place.first != kNoSpan) return place;
+    place = arena_.runs().allocate_run(run, alignment, Clock::now(), grows);
+    if (place.first != kNoSpan && cache != nullptr) reserve_around(*cache, place.first);
+    if (place.first != kNoSpan || !grows || !give_cached_runs(cache)) return place;
     return arena_.runs().allocate_run(run, alignment, Clock::now());
   }
   // The common case of that, without a look at what others write. bytes <= kMostRunBytes. Null: nothing done.
   [[nodiscard, gnu::always_inline]] void* allocate_kept(Cache& cache, std::size_t bytes) noexcept {
     Runs* const runs = own_runs(cache);
     if (runs == nullptr) return nullptr;
-    const Run run = static_cast<std::uint32_t>(base::ceil_div(bytes, Config::kPageBytes));
+    const Run run = static_cast<std::uint32_t>(base::ceil_div(bytes, Config::page_bytes()));
     for (Reserved& r : *runs)
       if (const SpanIndex first = arena_.runs().allocate_dirty(*runs, r, run, 1); first != kNoSpan)
         return reinterpret_cast<void*>(arena_.address(first));
@@ -202,7 +198,7 @@ class KeptRuns {
     note_runs_used(cache);
   }
   // From the spans that the thread keeps: those that still have their pages, then those that others have freed in its chunks
-  // or that were of classes; in a program of one thread those of other chunks that have pages; then any that it keeps.
+  // or that were of classes; those of other chunks that have pages, where a look is cheap; then any that it keeps.
   [[nodiscard]] RunPlace allocate_reserved(Cache& cache, Run run, unsigned alignment) noexcept {
     Runs* const runs = own_runs(cache);
     if (runs == nullptr) return {};
@@ -216,9 +212,8 @@ class KeptRuns {
           if (const SpanIndex first = arena_.runs().allocate_dirty(*runs, r, run, alignment); first != kNoSpan)
             return {first, false};
     } while (tries++ == 0 && arena_.source().reclaim_for_runs());
-    RunPlace place;
     const std::uint64_t now = Clock::now();
-    if (runs->began_alone) place.first = arena_.runs().allocate_dirty(run, alignment, now);
+    RunPlace place{arena_.runs().allocate_dirty(run, alignment, runs->began_alone, now)};
     for (Reserved* r = runs->begin(); place.first == kNoSpan && r != runs->end(); ++r)
       place = arena_.runs().allocate_reserved(*runs, *r, run, alignment, now);
     if (runs->run_spans > kReportSpans) (void)arena_.runs().report(*runs);

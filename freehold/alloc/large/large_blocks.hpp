@@ -37,13 +37,13 @@ class LargeBlocks {
                                      std::size_t room = 0) noexcept {
     if (bytes > PTRDIFF_MAX) return nullptr;
     const bool fits = bytes <= ArenaType::kChunkBytes && alignment <= ArenaType::kChunkBytes;
-    const bool is_run =
-        fits && (bytes <= Config::kMostRunBytes || alignment > Config::kPageBytes || direct_.has_most_small());
-    if (is_run)
-      if (void* const block = allocate_as_run(cache, bytes, alignment, zero, room); block != nullptr) return block;
+    const bool grows = (bytes <= Config::kMostRunBytes && !arena_.runs().would_waste_addresses(bytes)) ||
+                       alignment > Config::page_bytes() || direct_.has_most_small();
+    if (fits && (grows || bytes <= Config::kMostRunBytes))
+      if (void* const block = allocate_as_run(cache, bytes, alignment, zero, room, grows); block != nullptr) return block;
     void* const block = allocate_direct(cache, bytes, alignment, zero);
     // No address space is left for a mapping: the arena may have some that it used before.
-    return block == nullptr && fits && !is_run ? allocate_as_run(cache, bytes, alignment, zero, 0) : block;
+    return block == nullptr && fits && !grows ? allocate_as_run(cache, bytes, alignment, zero, 0) : block;
   }
   // Frees the run that begins at span i, or, if i is kNoSpan, a direct block; anything else is misuse.
   void free_large(void* block, SpanIndex i) noexcept {
@@ -57,9 +57,9 @@ class LargeBlocks {
   }
   // Changes a large block's size without copying; null: not possible, block untouched. May move pages (mremap).
   [[nodiscard]] void* resize_large(Cache* cache, void* block, std::size_t bytes) noexcept {
-    if (bytes <= Classes::kMaxBytes || bytes > PTRDIFF_MAX - Config::kPageBytes) return nullptr;
+    if (bytes <= Classes::kMaxBytes || bytes > PTRDIFF_MAX - Config::page_bytes()) return nullptr;
     const auto address = reinterpret_cast<std::uintptr_t>(block);
-    const std::size_t want = base::align_up(bytes, Config::kPageBytes);
+    const std::size_t want = base::align_up(bytes, Config::page_bytes());
     const SpanIndex i = blocks_.run_at(address);
     if (i == kNoSpan) {
       const std::size_t old = direct_.bytes_of(block);
@@ -69,8 +69,9 @@ class LargeBlocks {
       const sync::Guard guard(admission_);
       return admit(cache, want - old) ? grow() : nullptr;
     }
-    const std::size_t old = std::size_t{arena_.runs().run_pages(i)} * Config::kPageBytes;
-    if (bytes <= ArenaType::kChunkBytes && kept_.resize_run(cache, i, static_cast<std::uint32_t>(want / Config::kPageBytes)))
+    const std::size_t old = std::size_t{arena_.runs().run_pages(i)} * Config::page_bytes();
+    if (bytes <= ArenaType::kChunkBytes &&
+        kept_.resize_run(cache, i, static_cast<std::uint32_t>(want / Config::page_bytes())))
       return block;
     return old < kMoveBytes || want < old ? nullptr : move_out_of_arena(cache, block, old, want);
   }
@@ -80,9 +81,9 @@ class LargeBlocks {
  private:
   static constexpr std::size_t kMoveBytes = 256 * 1024;  // below, copying is cheaper than two system calls
 
-  [[nodiscard]] void* allocate_as_run(Cache* cache, std::size_t bytes, std::size_t alignment, bool& zero,
-                                      std::size_t room) noexcept {
-    const auto pages = static_cast<std::uint32_t>(base::ceil_div(std::max<std::size_t>(bytes, 1), Config::kPageBytes));
+  [[nodiscard]] void* allocate_as_run(Cache* cache, std::size_t bytes, std::size_t alignment, bool& zero, std::size_t room,
+                                      bool grows = true) noexcept {
+    const auto pages = static_cast<std::uint32_t>(base::ceil_div(std::max<std::size_t>(bytes, 1), Config::page_bytes()));
     const auto align = static_cast<unsigned>(std::max<std::size_t>(alignment >> ArenaType::kSpanShift, 1));
     Run run = pages;
     // None for a block that leaves the arena when it grows; and a limit is for what the program asks for.
@@ -90,14 +91,14 @@ class LargeBlocks {
       const std::size_t spans = base::ceil_div(bytes + room, ArenaType::kSpanBytes);
       run = Run(pages, static_cast<unsigned>(std::min<std::size_t>(spans, ArenaType::kChunkSpans)));
     }
-    const RunPlace place = kept_.allocate_run(cache, run, align);
-    if (place.first == kNoSpan) return room == 0 ? nullptr : allocate_as_run(cache, bytes, alignment, zero, 0);
+    const RunPlace place = kept_.allocate_run(cache, run, align, grows);
+    if (place.first == kNoSpan) return room == 0 ? nullptr : allocate_as_run(cache, bytes, alignment, zero, 0, grows);
     zero = place.zero;
     return reinterpret_cast<void*>(arena_.address(place.first));
   }
   [[nodiscard]] void* allocate_direct(Cache* cache, std::size_t bytes, std::size_t alignment, bool& zero) noexcept {
-    const std::size_t want = base::align_up(std::max<std::size_t>(bytes, 1), Config::kPageBytes);  // bytes <= PTRDIFF_MAX
-    const std::size_t extra = alignment > Config::kPageBytes ? alignment : 0;
+    const std::size_t want = base::align_up(std::max<std::size_t>(bytes, 1), Config::page_bytes());  // bytes <= PTRDIFF_MAX
+    const std::size_t extra = alignment > Config::page_bytes() ? alignment : 0;
     const auto map = [&] {
       return map_large(cache, want + extra, [&] { return direct_.allocate(want, alignment, zero, Clock::now()); });
     };

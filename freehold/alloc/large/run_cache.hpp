@@ -30,7 +30,7 @@ struct RunCacheOrders {
   // Acquire: pairs with kOpen; the owner sees what the other thread has left in the cache.
   static constexpr auto kAskClosed = std::memory_order_acquire;
   static constexpr auto kOpen = std::memory_order_release;
-  // seq_cst: note_due() and the purger, which clears the note and then looks for use (store buffering).
+  // seq_cst: DueNote::note() and the purger, which clears it and then looks for use (store buffering).
   static constexpr auto kNoteUse = std::memory_order_seq_cst;
   static constexpr auto kLookForUse = std::memory_order_seq_cst;
 };

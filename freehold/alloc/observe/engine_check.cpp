@@ -204,6 +204,10 @@ void* engine::allocate_unusual(const check::Request& request, bool zeroed) noexc
 }
 
 bool engine::deallocate_unusual(void* block, const Claim& claim) noexcept {
+  if (is_of_heap(block)) {
+    free_of_heap(block);
+    return true;
+  }
   if (free_in_heap(block)) return true;
   if (Detour* const detour = present_detour(); detour != nullptr && block != nullptr)
     free_counted(*detour, block, claim);

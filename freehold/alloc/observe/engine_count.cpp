@@ -38,43 +38,49 @@ engine::Uncounted::Uncounted() noexcept : head_(t_cache) {
 }
 engine::Uncounted::~Uncounted() {
   if (last_ == nullptr) return;
-  last_->own = t_cache;  // a first call may have found a cache
+  if (NativeCache* const behind = t_cache; behind != last_->own) [[unlikely]] {  // a first call may have found a cache
+    last_->own = behind;
+    for (Detour* detour = detour_of(head_); detour != nullptr; detour = detour_of(detour->own))
+      detour->cache = behind->id != 0 ? behind : nullptr;
+  }
   t_cache = head_;
 }
 
-Detour* engine::begin_detour() noexcept {
-  auto* detour = reinterpret_cast<Detour*>(t_cache->spare_detour);
-  if (detour != nullptr) [[likely]] {
-    t_cache->spare_detour = nullptr;
-  } else {
-    const Uncounted uncounted;
-    void* const memory = allocate(sizeof(Detour));
-    if (memory == nullptr) return nullptr;
-    detour = new (memory) Detour;
-    // For good: calls that have no slow call of a slot's come by from now on. Relaxed: other threads need not know.
-    Mode usual = Mode::kUsual;
-    (void)g_mode.compare_exchange_strong(usual, Mode::kDetoured, std::memory_order_relaxed);
+constinit std::atomic<Detour*> engine::g_detours{nullptr};
+
+Detour* engine::claim_detour() noexcept {
+  const Uncounted uncounted;
+  (void)own_cache();
+  if (g_start.load(std::memory_order_acquire) != Start::kReady && !start()) return nullptr;
+  Detour* claimed = nullptr;
+  for_each_detour([&](Detour& each) {
+    const void* nobody = nullptr;
+    if (claimed == nullptr && each.thread.compare_exchange_strong(nobody, &t_cache, std::memory_order_acquire))
+      claimed = &each;
+  });
+  if (claimed != nullptr) {
+    empty_detour(*claimed);  // a thread that a fork's child does not have may have been in its scope
+    return claimed;
   }
-  const Detour* const outer = detour_of(t_cache);
-  detour->own = t_cache;
-  detour->heap = outer != nullptr ? outer->heap : nullptr;
-  detour->counts = false;
-  detour->some_count = outer != nullptr && outer->some_count;
-  t_cache = &detour->head;
-  return detour;
+  void* const memory = g_pages.map(base::align_up(sizeof(Detour), NativeConfig::kPageBytes));
+  if (memory == nullptr) return nullptr;
+  claimed = new (memory) Detour;
+  claimed->thread.store(&t_cache, std::memory_order_relaxed);  // relaxed: published with it
+  claimed->next = g_detours.load(std::memory_order_relaxed);
+  while (!g_detours.compare_exchange_weak(claimed->next, claimed, std::memory_order_release, std::memory_order_relaxed))
+    continue;
+  // For good: calls that have no slow call of a slot's come by from now on. Relaxed: other threads need not know.
+  Mode usual = Mode::kUsual;
+  (void)g_mode.compare_exchange_strong(usual, Mode::kDetoured, std::memory_order_relaxed);
+  return claimed;
 }
 
-void engine::end_detour(Detour& newest) noexcept {
-  NativeCache& own = *newest.own;
-  t_cache = &own;
-  // A mode is all threads'; and a block that was sampled is no slot, as Core::detach() expects.
-  if ((own.id != 0 || detour_of(&own) != nullptr) && own.spare_detour == nullptr && size_class_of(&newest).is_slot())
-      [[likely]] {
-    own.spare_detour = &newest.head;
-    return;
+void engine::release_detours(NativeCache* first) noexcept {
+  while (first != nullptr) {
+    NativeCache* const next = std::exchange(first->spare_detour, nullptr);
+    reinterpret_cast<Detour*>(first)->thread.store(nullptr, std::memory_order_release);
+    first = next;
   }
-  const Uncounted uncounted;
-  deallocate(&newest);
 }
 
 void engine::end_detours() noexcept {
@@ -98,10 +104,8 @@ void engine::note_free(Detour* newest, const void* block) noexcept {
 
 void* engine::allocate_counted(NativeCache& head, SizeClass c, std::size_t bytes, std::size_t alignment) noexcept {
   Detour& detour = reinterpret_cast<Detour&>(head);
-  void* block;
-  if (detour.heap != nullptr) {
-    block = filled(allocate_scoped(detour, bytes, alignment), bytes);
-  } else {
+  void* block = filled(allocate_scoped(detour, bytes, alignment), bytes);
+  if (block == nullptr && detour.heap.load(std::memory_order_relaxed) == nullptr) {
     const Uncounted uncounted;
     NativeCache& own = *t_cache;
     block = own.pop(c);
@@ -118,13 +122,12 @@ void engine::free_counted(NativeCache& head, SizeClass c, void* slot) noexcept {
 }
 
 void* engine::allocate_counted(Detour& detour, const check::Request& request, bool zeroed) noexcept {
-  void* block;
-  if (detour.heap == nullptr) {
+  void* block = allocate_scoped(detour, request.bytes, request.alignment);
+  if (block != nullptr) {
+    if (zeroed) clear(block, request.bytes);
+  } else if (detour.heap.load(std::memory_order_relaxed) == nullptr) {
     const Uncounted uncounted;
     block = allocate_unusual(request, zeroed);
-  } else {
-    block = allocate_scoped(detour, request.bytes, request.alignment);
-    if (zeroed && block != nullptr) clear(block, request.bytes);
   }
   return note_allocation(detour, block);
 }
@@ -138,7 +141,8 @@ void engine::free_counted(Detour& detour, void* block, const Claim& claim) noexc
 void* engine::reallocate_counted(Detour& detour, void* block, std::size_t bytes) noexcept {
   const std::size_t old = usable_size(block);
   // A block that has to move goes where a new one would be.
-  if (detour.heap != nullptr && old != 0 && (bytes > old || bytes < old / 2)) return move_block(block, old, bytes);
+  if (detour.heap.load(std::memory_order_relaxed) != nullptr && old != 0 && (bytes > old || bytes < old / 2))
+    return move_block(block, old, bytes);
   void* fresh;
   {
     const Uncounted uncounted;
@@ -151,9 +155,10 @@ void* engine::reallocate_counted(Detour& detour, void* block, std::size_t bytes)
 
 bool begin_count(OnAllocation what) noexcept {
   if (what != OnAllocation::kCount) os::prepare_call_stacks();  // it may load the unwinder
-  Detour* const detour = begin_detour();
+  Detour* const detour = begin_detour(heap_of(present_detour()));
   if (detour == nullptr) return false;
   detour->counts = detour->some_count = true;
+  detour->keep(false);
   detour->what = what;
   detour->counted = {};
   detour->live = 0;

@@ -26,6 +26,7 @@
 #include "freehold/base/keep_errno.hpp"
 #include "freehold/check/call_stacks.hpp"
 #include "freehold/os/call_stack.hpp"
+#include "freehold/os/sandbox.hpp"
 #include "freehold/os/system_call.hpp"
 #include "freehold/os/threads.hpp"
 #include "freehold/os/undisturbed.hpp"
@@ -34,8 +35,28 @@ namespace freehold::alloc {
 
 using namespace engine;
 
+namespace {
+
+// profile::LivePlace's; 0: it is no slot of the class, or beyond 64 GiB.
+[[nodiscard]] std::uint32_t home_of(const void* slot, SizeClass c) noexcept {
+  const std::uint64_t place = (reinterpret_cast<std::uintptr_t>(slot) - g_base) / 16 + 1;
+  return slot != nullptr && engine::size_class_of(slot) == c && place <= UINT32_MAX ? static_cast<std::uint32_t>(place) : 0;
+}
+
+// Takes a bin whose mark was just popped. Returns the slot that the next call will get, else the one that the last call got,
+// whose entry is still there. The blocks of this moment lie around it.
+[[nodiscard]] const void* slot_beside(const NativeCache& cache, SizeClass c) noexcept {
+  const auto& bin = cache.bins[c];
+  for (void** at = cache.top[c] - 1; at != bin.array; --at)
+    if (*at != nullptr) return *at;
+  void** const above = cache.top[c] + 1;
+  return above < bin.array + 1 + bin.capacity ? *above : nullptr;
+}
+
+}  // namespace
+
 void* engine::allocate_sampled(NativeCache* cache, SizeClass c, std::size_t bytes, std::size_t alignment,
-                               std::uint32_t weight) noexcept {
+                               std::uint32_t weight, const void* home) noexcept {
   const base::KeepErrno keep;
   const std::uint32_t stack = check::note_call_stack();
   const Inside inside(cache);
@@ -43,7 +64,7 @@ void* engine::allocate_sampled(NativeCache* cache, SizeClass c, std::size_t byte
   const std::size_t size = Classes::slot_bytes(c);
   bool zero = false;
   void* const block = g_core.large().allocate_large(cache, size, alignment, zero);
-  if (block != nullptr) profile::add(block, bytes, size, stack, weight);
+  if (block != nullptr) profile::add(block, bytes, size, stack, weight, home_of(home, c));
   return block;
 }
 
@@ -66,7 +87,8 @@ namespace {
     const std::uint32_t weight =
         mean == 0 || profile::is_own_memory() ? 0 : profile::MarkWeights::turn(profile::sampler(), mean, before);
     if (weight != 0) {
-      if (void* const block = allocate_sampled(&cache, c, bytes, alignment, weight); block != nullptr) return block;
+      void* const block = allocate_sampled(&cache, c, bytes, alignment, weight, slot_beside(cache, c));
+      if (block != nullptr) return block;
     } else if (const Inside inside(&cache); inside && mean != 0) {
       // A slot that is not sampled takes the place, so that refills bring no more than the thread keeps.
       if (void* const slot = g_core.allocate_uncached(c); slot != nullptr) return slot;
@@ -97,7 +119,7 @@ namespace {
     });
   }
   if (!is_mine || profile::is_own_memory()) return slot;
-  void* const block = allocate_sampled(&cache, c, bytes, alignment);
+  void* const block = allocate_sampled(&cache, c, bytes, alignment, 1, slot);
   if (block == nullptr) return slot;
   if (const Inside inside(&cache); inside)
     g_core.give_batch(c, &slot, 1);  // not into the bin: the block has its place
@@ -189,7 +211,7 @@ void* engine::resize_sampled(NativeCache* cache, void* block, std::size_t bytes)
   return moved;
 }
 
-// ---- profile.hpp --------------------------------------------------------------------------------------------------------
+// ---- where a profile is written to -------------------------------------------------------------------------------------
 
 namespace {
 
@@ -277,6 +299,72 @@ class Path {
 
 }  // namespace
 
+// ---- what is asked from outside -----------------------------------------------------------------------------------------
+
+constinit profile::ProfileRequest engine::g_profile_request;
+constinit std::atomic<bool> engine::g_loads_unwinder{false};
+
+namespace {
+using profile::ProfileAnswer;
+using profile::ProfileCommand;
+
+void begin_sampling(std::uint64_t mean) noexcept {
+  choose_slow_calls();  // before there is a sampled block, which another thread may free
+  profile::start(mean);
+}
+
+// Withdraws the command, unless another one has taken its place.
+void answer(ProfileCommand command, ProfileAnswer answer) noexcept {
+  g_profile_request.answer.store(answer, std::memory_order_relaxed);
+  g_profile_request.command.compare_exchange_strong(command, ProfileCommand::kNone, std::memory_order_release,
+                                                    std::memory_order_relaxed);
+}
+
+// kNone: the purger begins it.
+[[nodiscard]] ProfileAnswer have_purger_begin() noexcept {
+  if (g_options.background_thread == BackgroundThread::kOff) return ProfileAnswer::kNoThreads;
+  if (os::is_confined()) return ProfileAnswer::kConfined;
+  const MakesOtherCalls calls;
+  if (os::is_confined()) return ProfileAnswer::kConfined;
+  if (!g_purger.exists()) return start_purger() ? ProfileAnswer::kNone : ProfileAnswer::kNoThread;
+  g_purger.hurry();
+  return ProfileAnswer::kNone;
+}
+
+}  // namespace
+
+bool engine::answer_profile_request() noexcept {
+  if (!loads_no_unwinder()) return false;  // also when it has answered: the purger ends once it is out of the loader
+  const ProfileCommand command = g_profile_request.command.load(std::memory_order_acquire);
+  if (command == ProfileCommand::kNone) {
+    if (g_purger.exists() && t_cache != &g_modes.late) end_purger_if_alone();  // it was there for a request; we are not it
+    return true;
+  }
+  if (shares_memory_with_parent()) return false;
+  ProfileAnswer result = ProfileAnswer::kDone;
+  if (command == ProfileCommand::kStop)
+    profile::stop();
+  else if (profile::was_started())
+    begin_sampling(g_profile_request.distance.load(std::memory_order_relaxed));
+  else
+    result = have_purger_begin();
+  if (result == ProfileAnswer::kNone) return false;
+  answer(command, result);
+  return true;
+}
+
+void engine::begin_requested_profile() noexcept {
+  const MakesOtherCalls calls;
+  const profile::OwnMemory own_memory;
+  ProfileAnswer result = ProfileAnswer::kConfined;
+  if (!os::is_confined())
+    result = start_profile(g_profile_request.distance.load(std::memory_order_relaxed)) ? ProfileAnswer::kDone
+                                                                                       : ProfileAnswer::kNoMemory;
+  answer(ProfileCommand::kStart, result);
+}
+
+// ---- profile.hpp --------------------------------------------------------------------------------------------------------
+
 bool start_profile(std::uint64_t mean) noexcept {
   if (g_start.load(std::memory_order_acquire) != Start::kReady && !start()) {
     errno = ENOMEM;
@@ -291,8 +379,7 @@ bool start_profile(std::uint64_t mean) noexcept {
     errno = ENOMEM;
     return false;
   }
-  choose_slow_calls();  // before there is a sampled block, which another thread may free
-  profile::start(mean == 0 ? profile::kDefaultMean : mean);
+  begin_sampling(mean == 0 ? profile::kDefaultMean : mean);
   return true;
 }
 

@@ -43,7 +43,11 @@ inline constexpr std::size_t kMostLiveClasses = 96;
   X(cache_room_bytes, kCacheRoomBytes, "what caches may still take of their common budget") \
   X(, kPeakThreads, "the most threads with a cache at once") \
   X(, kLockWaits, "times that a thread slept for one of the engine's locks") \
-  X(, kRemoteFrees, "slots that threads which ended gave back to spans that another thread used last; LiveThreads has more")
+  X(, kRemoteFrees, "slots that threads which ended gave back to spans that another thread used last; LiveThreads has more") \
+  X(, kArenaBase, "where the spans begin") \
+  X(, kUntilLook, "by how much memory may grow until the next look at the kernel's limit; 0 from outside: the next slow call looks") \
+  X(, kProfileDistance, "of the heap profile's samples; 0: off") \
+  X(, kProfileRequest, "the first of a ProfileRequest (profile/live_profile.hpp), written from outside")
 // clang-format on
 
 enum class LiveFigure : std::uint32_t {

@@ -37,17 +37,17 @@ class Moving {
     const auto address = reinterpret_cast<std::uintptr_t>(block);
     if (!blocks_.in_arena(address)) return false;
     const auto i = static_cast<SpanIndex>((address - arena_.base()) >> ArenaType::kSpanShift);
-    const SizeClass c = arena_.class_of_span(i);
-    if (!c.is_slot() || Classes::slot_bytes(c) >= Config::kPageBytes || cache.bins[c].marks != 0) return false;
+    const SizeClass c = arena_.slots().slot_class_of_span(i);
+    if (!c.is_slot() || Classes::slot_bytes(c) >= Config::page_bytes() || cache.bins[c].marks != 0) return false;
     const auto offset = address - arena_.address(i);
     const auto end = offset + Classes::slot_bytes(c) - 1;
-    if (is_well_used(i, c, offset / Config::kPageBytes) && is_well_used(i, c, end / Config::kPageBytes)) return false;
+    if (is_well_used(i, c, offset / Config::page_bytes()) && is_well_used(i, c, end / Config::page_bytes())) return false;
     return find_slot_below(cache, c, block);
   }
   // The second half of that, for any class: true if there is a slot on a lower page than that of `block`.
   [[nodiscard]] bool find_slot_below(Cache& cache, SizeClass c, const void* block) noexcept {
     constexpr std::uint32_t kCallsPerRound = 4096;
-    constexpr std::size_t kSpanPages = ArenaType::kSpanBytes / Config::kPageBytes;
+    const std::size_t span_pages = ArenaType::Units::pages_per_span();
     const std::size_t page = page_at(block);
     auto& finger = fingers_[c];
     // Relaxed, here and below: hints. Blocks that were freed since the round began left slots below the finger.
@@ -60,10 +60,10 @@ class Moving {
     if (cache.entries(c) != 0) return true;
     pool::Taken taken{};
     for (std::size_t end = 0; at < page && taken.bits == 0; at = end) {
-      const auto i = static_cast<SpanIndex>(at / kSpanPages);
-      end = std::min(page, (i + std::size_t{1}) * kSpanPages);
+      const auto i = static_cast<SpanIndex>(at / span_pages);
+      end = std::min(page, (i + std::size_t{1}) * span_pages);
       if (arena_.class_of_span(i) == c)
-        taken = arena_.slots().take_lowest(i, c, at - i * kSpanPages, end - i * kSpanPages,
+        taken = arena_.slots().take_lowest(i, c, at - i * span_pages, end - i * span_pages,
                                            std::min<unsigned>(bin.capacity, 64));
     }
     if (taken.bits == 0) {
@@ -89,7 +89,7 @@ class Moving {
 
   // The number of the arena's page where `address` lies.
   [[nodiscard]] std::size_t page_at(const void* address) const noexcept {
-    return (reinterpret_cast<std::uintptr_t>(address) - arena_.base()) / Config::kPageBytes;
+    return (reinterpret_cast<std::uintptr_t>(address) - arena_.base()) / Config::page_bytes();
   }
   // True if more than three quarters of the slots on a page are in use.
   [[nodiscard]] bool is_well_used(SpanIndex i, SizeClass c, std::size_t page) noexcept {

@@ -24,11 +24,13 @@ namespace {
 constexpr std::uint64_t kForkWaitNs = 1'000'000;
 constexpr unsigned kForkTurns = 1'000;  // times that, before a thread that forks no longer waits for another's fork
 
-// Waits until a step of the purger is over; the purger begins no other, and waits for no thread until the fork ends.
+// Waits until a step of the purger is over; the purger begins no other, and waits for no thread until the fork ends. One
+// that loads the unwinder may wait for the loader's lock, which this thread may hold: after a while this gives up.
 void keep_purger_out() noexcept {
   ++t_fork.all_forks;
   g_purger_gate.close();
   sync::wait_until<sync::NativeAtomics>([] { return g_purger_gate.is_quiet(g_purger_mark); });
+  (void)comes_true_soon(loads_no_unwinder);
 }
 
 }  // namespace
@@ -88,6 +90,8 @@ void after_fork_in_child() noexcept {
   if (t_fork.all_forks == 0) return g_start_lock.reset();
   g_options.stats_fd = -1;  // it inherits the exit handler, but it is not the process that was asked for stats
   g_purger.forget();
+  g_loads_unwinder.store(false, std::memory_order_relaxed);
+  g_profile_request.command.store(profile::ProfileCommand::kNone, std::memory_order_relaxed);  // the parent was asked
   g_purger_gate.reset(--t_fork.all_forks);
   g_core.arena().budget().set_purged_in_time(false);
   g_process = os::is_confined() ? 0 : os::kernel::getpid();
@@ -104,11 +108,11 @@ void after_fork_in_child() noexcept {
   g_ended.forget();  // adopted with all others
   if (NativeCache* const mine = present_cache(); mine != nullptr) mine->thread.store(g_process);
   g_look_at.store(kFirstLook, std::memory_order_relaxed);  // relaxed: there is no other thread
+  scopes_after_fork_in_child();
   g_core.after_fork_in_child(present_cache());
   choose_slow_calls();  // another thread may have been in the middle of it
   checks_after_fork_in_child();
   profile::after_fork_in_child();
-  scopes_after_fork_in_child();
   g_gate.reset(t_fork.forks);
   if (os::is_confined()) {  // the fork came during confine(), whose thread is not here
     g_gate.fence_alone_from_start();

@@ -101,9 +101,14 @@ void engine::watch_memory_limit() noexcept {
 }
 
 void engine::look_at_memory_limit(std::size_t wanted) noexcept {
-  if (g_limit.bytes() == 0) return;  // asked for more than any machine has
   if (t_fork.inside != 0 || g_gate.forks() != 0) return;
   const base::KeepErrno keep;
+  if (g_limit.bytes() == 0) {  // asked from outside, or for more than any machine has
+    g_core.arena().budget().begin_look_without_ceiling();
+    if (!answer_profile_request()) g_core.arena().budget().look_again();
+    return;
+  }
+  (void)answer_profile_request();
   if (!g_turn.try_begin()) return g_turn.wait([](auto is_free) { return comes_true_soon(is_free); });
   // A block larger than the limit itself is refused, or never used as a whole.
   const auto more = static_cast<std::int64_t>(wanted > g_limit.bytes() ? 0 : wanted);

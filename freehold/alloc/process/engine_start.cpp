@@ -79,11 +79,16 @@ void settle_huge_pages(std::uint64_t limit) noexcept {
 void publish_live_figures() noexcept {
   g_live.version = kLiveVersion;
   g_live.tables = g_core.live_tables();
-  g_core.for_each_live_figure([](LiveFigure figure, const auto& first, std::size_t count = 1, std::size_t stride = 0) {
+  const auto add = [](LiveFigure figure, const auto& first, std::size_t count = 1, std::size_t stride = 0) {
     FREEHOLD_ASSERT(g_live.count < kMostLiveEntries);
     g_live.entries[g_live.count++] = {figure, sizeof first, static_cast<std::uint32_t>(count),
                                       static_cast<std::uint32_t>(stride), reinterpret_cast<std::uintptr_t>(&first)};
-  });
+  };
+  g_core.for_each_live_figure(add);
+  if (is_checked()) g_profile_request.answer.store(profile::ProfileAnswer::kChecked, std::memory_order_relaxed);
+  add(LiveFigure::kArenaBase, g_base);
+  add(LiveFigure::kProfileDistance, profile::profiler::g_mean);
+  add(LiveFigure::kProfileRequest, g_profile_request.command);
   for (unsigned half = 0; half < 2; ++half)
     g_live.mark[half].store(live_mark(half, reinterpret_cast<std::uintptr_t>(&g_live)), std::memory_order_release);
 }

@@ -39,18 +39,16 @@ namespace freehold::alloc::engine {
 
 // ---- a thread ends ----------------------------------------------------------------------------------------------------
 
-namespace {
-
 // The last thread, or the last but one, ends: the program may want to be alone. Regret goes with the purger, and what is
 // beyond the budget then, for the thread that is left may sleep for ever. Programs that begin and join threads again and
 // again keep the part of regret that they would have without a purger: 60 MiB in blocks of 100 kB by 200 threads, one
 // after the other, are 607,000 page faults so, and 986,000 if each end drops it.
 void end_purger_if_alone() noexcept {
-  if (os::is_confined()) return;
+  // Not while it may wait for the loader, whose lock this thread, or one that waits for its end, may hold.
+  if (os::is_confined() || is_profile_requested() || !loads_no_unwinder()) return;
   {
     const MakesOtherCalls calls;
     if (os::is_confined()) return;
-    if (os::kernel::gettid() == os::kernel::getpid()) g_main_has_ended.store(true, std::memory_order_relaxed);
     if (g_core.registry().threads() + sharing_threads() >= least_threads_for_purger() || !g_purger.end()) return;
   }
   constexpr std::uint64_t kAgainMs = 10'000;
@@ -65,9 +63,21 @@ void end_purger_if_alone() noexcept {
   }
 }
 
+namespace {
+
+void end_purger_with_last_thread() noexcept {
+  if (!os::is_confined()) {
+    const MakesOtherCalls calls;
+    if (!os::is_confined() && os::kernel::gettid() == os::kernel::getpid())
+      g_main_has_ended.store(true, std::memory_order_relaxed);
+  }
+  end_purger_if_alone();
+}
+
 }  // namespace
 
 void detach_cache(NativeCache* cache) noexcept {
+  end_scopes_of(*cache);
   if (const Inside inside(nullptr); inside) return g_core.detach(cache);
   g_ended.push(cache);
   if (g_gate.forks() == 0) run_deferred();
@@ -100,7 +110,7 @@ void thread_ends(void* cache_pointer) noexcept {
   auto* cache = static_cast<NativeCache*>(cache_pointer);
   if (cache == &g_modes.cpu) {  // it keeps nothing
     g_sharing_threads.fetch_sub(1, std::memory_order_relaxed);
-    return end_purger_if_alone();
+    return end_purger_with_last_thread();
   }
   if (cache != t_cache) return;  // it was given back before
   // It does not wait for the last round: a sanitizer's runtime ends the thread in it, and instrumented code cannot run after
@@ -111,7 +121,7 @@ void thread_ends(void* cache_pointer) noexcept {
   }
   t_cache = &g_modes.late;
   detach_cache(cache);
-  end_purger_if_alone();
+  end_purger_with_last_thread();
 }
 
 namespace {
@@ -123,7 +133,7 @@ void thread_ends_without_key(void* cache) noexcept {
   if (cache != t_cache) return;
   t_cache = &g_modes.late;
   detach_cache(static_cast<NativeCache*>(cache));
-  end_purger_if_alone();
+  end_purger_with_last_thread();
 }
 
 // Registers for a call when the calling thread ends. False: the cache would not be given back.
@@ -289,6 +299,13 @@ void purger_begins() noexcept {
 
 [[nodiscard]] Due purge_step() noexcept {
   if (!g_purger_gate.enter(g_purger_mark, 0)) return Due::kLater;
+  if (is_profile_requested()) {
+    g_loads_unwinder.store(true, std::memory_order_relaxed);  // relaxed: the gate orders it
+    g_purger_gate.leave(g_purger_mark);
+    begin_requested_profile();
+    g_loads_unwinder.store(false, std::memory_order_release);
+    return Due::kNow;
+  }
   Due due = Due::kLater;
   if (const Inside inside(nullptr); inside) {
     g_core.arena().budget().set_purged_in_time(true);
@@ -319,13 +336,17 @@ void start_purger_if_worth_while() noexcept {
     count_sharing_threads_alone();
     return g_purger.put_off();
   }
-  const profile::OwnMemory own_memory;
-  if (!g_purger.start(purger_begins, purge_step, std::max<std::uint64_t>(g_core.arena().purge().delay_ms() / 2, 10)))
-    g_core.arena().budget().limit_regret();
+  if (!start_purger()) g_core.arena().budget().limit_regret();
 }
 
+bool start_purger() noexcept {
+  const profile::OwnMemory own_memory;
+  return g_purger.start(purger_begins, purge_step, std::max<std::uint64_t>(g_core.arena().purge().delay_ms() / 2, 10));
+}
+
+// It may be waiting for the loader, whose lock the thread that exits holds.
 void end_purger_at_exit() noexcept {
-  if (!os::is_confined() && os::kernel::getpid() == g_process) (void)g_purger.end();
+  if (!os::is_confined() && os::kernel::getpid() == g_process && comes_true_soon(loads_no_unwinder)) (void)g_purger.end();
 }
 
 }  // namespace freehold::alloc::engine

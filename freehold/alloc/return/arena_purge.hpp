@@ -194,7 +194,7 @@ class ArenaPurge {
     if (i == Slots::Tree::kNone) i = slots_.find_empty(0);
     for (unsigned looks = 0; i != Slots::Tree::kNone && looks < kLooks && effort.left();
          ++looks, i = slots_.find_empty(i + 1)) {
-      const SizeClass c = slots_.class_of_span(i);
+      const SizeClass c = slots_.slot_class_of_span(i);
       if (c.is_slot() &&
           (slots_.span(i).page_hints.fetch_or(PageHints::kLooked, std::memory_order_relaxed) & PageHints::kLooked) == 0)
         continue;
@@ -218,7 +218,7 @@ class ArenaPurge {
     SpanIndex i = slots_.drained().find(drained_cursor_);
     for (unsigned looks = 0; i != Slots::Tree::kNone && looks < kLooks && effort.left();
          ++looks, i = slots_.drained().find(i + 1)) {
-      const SizeClass c = slots_.class_of_span(i);
+      const SizeClass c = slots_.slot_class_of_span(i);
       if (c.is_slot() &&
           (slots_.span(i).page_hints.fetch_or(PageHints::kDrained, std::memory_order_relaxed) & PageHints::kDrained) == 0)
         continue;
@@ -389,8 +389,8 @@ class ArenaPurge {
     if (chunks_.take_exactly(first, Units::kChunkSpans).first == kNoSpan) return;
     const auto purge = [&](const void* begin, std::size_t bytes) {
       const auto at = reinterpret_cast<std::uintptr_t>(begin);
-      const std::uintptr_t from = base::align_up(at, Config::kPageBytes),
-                           end = base::align_down(at + bytes, Config::kPageBytes);
+      const std::uintptr_t from = base::align_up(at, Config::page_bytes()),
+                           end = base::align_down(at + bytes, Config::page_bytes());
       if (end > from) (void)pages_->purge(reinterpret_cast<void*>(from), end - from);
     };
     purge(&slots_.span(first), Units::kChunkSpans * sizeof(typename Slots::SpanType));
@@ -408,7 +408,7 @@ class ArenaPurge {
     const auto returned =
         static_cast<std::uint32_t>(slots_.span(i).page_hints.load(std::memory_order_relaxed) & PageHints::kReturned);
     const std::uint32_t pages = slots_.free_pages_of(i, c) & ~returned;
-    for (unsigned p = 0; p < Units::kPagesPerSpan; ++p) {
+    for (unsigned p = 0; p < Units::pages_per_span(); ++p) {
       if ((pages >> p & 1) == 0) continue;
       const unsigned end = p + static_cast<unsigned>(std::countr_one(pages >> p));
       if (!purge_pages(i, c, p, end, effort)) {
@@ -431,11 +431,11 @@ class ArenaPurge {
     while (w <= last_word && pool.take_exactly(pool::word_index(i, w), pool::bits_of_word(w, from, to))) ++w;
     const bool ours = w > last_word && slots_.class_of_span(i) == c;
     const bool done =
-        ours && purge_range(range_.address(i) + page * Config::kPageBytes, (end - page) * Config::kPageBytes, effort);
+        ours && purge_range(range_.address(i) + page * Config::page_bytes(), (end - page) * Config::page_bytes(), effort);
     if (done) {
       const std::uint64_t mask = base::low_bits(end) & ~base::low_bits(page);
       const std::uint64_t fresh = mask & ~slots_.span(i).page_hints.fetch_or(mask, std::memory_order_relaxed);
-      budget_.pages_returned(static_cast<std::int64_t>(static_cast<unsigned>(std::popcount(fresh)) * Config::kPageBytes));
+      budget_.pages_returned(static_cast<std::int64_t>(static_cast<unsigned>(std::popcount(fresh)) * Config::page_bytes()));
     }
     while (w-- > first_word) slots_.put_back(pool::word_index(i, w), pool::bits_of_word(w, from, to));
     return done || !ours;

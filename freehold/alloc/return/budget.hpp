@@ -140,6 +140,12 @@ class Budget {
     ceiling_.store(bytes, std::memory_order_relaxed);
     until_look_.store(next_look, std::memory_order_relaxed);
   }
+  // A look that was asked for from outside begins: one that is asked for from now on is another. seq_cst: before what is
+  // asked is read.
+  void begin_look_without_ceiling() noexcept {
+    if (get(until_look_) != kNone) until_look_.exchange(kNone, std::memory_order_seq_cst);
+  }
+  void look_again() noexcept { until_look_.store(0, std::memory_order_relaxed); }
   [[nodiscard]] std::int64_t ceiling() const noexcept { return get(ceiling_); }
   // Returns whether a look is due before memory grows by `bytes`, at most. Never without a ceiling.
   [[nodiscard]] bool is_look_due(std::int64_t bytes) const noexcept { return bytes >= get(until_look_); }
@@ -164,6 +170,7 @@ class Budget {
     f(LiveFigure::kReturnedBytes, returned_);
     f(LiveFigure::kRunBytes, runs_);
     f(LiveFigure::kFreeDirtyBytes, dirty_);
+    f(LiveFigure::kUntilLook, until_look_);
   }
   // So much of what the last search left can go back by now.
   void not_stuck(std::int64_t bytes) noexcept { stuck_.fetch_sub(bytes, std::memory_order_relaxed); }

@@ -108,6 +108,13 @@ class PurgerState {
       wake_slow();
   }
 
+  // The same, and the thread does not wait for its next round, unless it begins to wait at this moment: the caller asks
+  // again.
+  void hurry() noexcept {
+    wake();
+    A::notify_all_shared(word_);
+  }
+
   // --- the thread that ends it --------------------------------------------------------------------------------------
 
   // Has it end between two steps; `join` waits until it is gone. Returns once it is gone, and whether this call ended it.

@@ -47,6 +47,8 @@ class PurgerThread {
   bool start(Begin begin, Step step, std::uint64_t round_ms) noexcept;
   // Something became due.
   void wake() noexcept { state_.wake(); }
+  // The same, and it steps now.
+  void hurry() noexcept { state_.hurry(); }
   // Makes it end, between two steps, and waits until it is gone. Returns whether there was one.
   bool end() noexcept;
   // True if the system knows it by this id, or it has begun just now.

@@ -28,8 +28,10 @@ struct HeapMapOrders {
   // order: a block's part was put before its pointer was handed out.
   static constexpr std::memory_order kPublish = std::memory_order_release;
   static constexpr std::memory_order kFind = std::memory_order_acquire;
-  // release: pairs with kLook; what the call did is visible to the thread that ends the heap.
+  // release, both: pair with kLook; what the call did is visible to the thread that ends the heap, which may find the mark
+  // of the next call only, of another heap.
   static constexpr std::memory_order kLeave = std::memory_order_release;
+  static constexpr std::memory_order kMark = std::memory_order_release;
   static constexpr std::memory_order kLook = std::memory_order_acquire;
 };
 
@@ -61,23 +63,23 @@ class HeapMap {
   static void put(Entry& entry, Heap* heap) noexcept { entry.store(heap, std::memory_order_relaxed); }
   [[nodiscard]] static Heap* heap_of(const Entry& entry) noexcept { return entry.load(std::memory_order_relaxed); }
 
-  // Calls f(heap) for the heap that has the entry, which does not end before f returns. False: none has it. `mark` is the
-  // calling thread's; `fence` orders its store before later loads, as the thread that ends a heap expects.
+  // Calls f(heap) for the heap that has the entry, which does not end before f returns; the word of a scope is such an
+  // entry, too. False: none has it. `mark` is the calling thread's; `fence` orders its store before later loads, as the
+  // thread that ends a heap expects.
   template <class Fence, class F>
   [[gnu::always_inline]] static bool with_heap(Mark& mark, const Entry& entry, const Fence& fence, const F& f) noexcept {
     Heap* heap = heap_of(entry);
     if (heap == nullptr) return false;
     Heap* const former = mark.load(std::memory_order_relaxed);  // of a call amid which this one came, by a callback
-    Heap* marked = nullptr;
-    do {
+    for (Heap* marked = nullptr; heap != marked && heap != nullptr; heap = heap_of(entry)) {
       marked = heap;
-      mark.store(marked, std::memory_order_relaxed);  // relaxed: fenced
+      mark.store(marked, Orders::kMark);
       fence();
-      heap = heap_of(entry);
-    } while (heap != marked);
-    f(*heap);
+    }
+    if (heap != nullptr) [[likely]]
+      f(*heap);
     mark.store(former, Orders::kLeave);
-    return true;
+    return heap != nullptr;
   }
   [[nodiscard]] static bool is_used(const Mark& mark, const Heap* heap) noexcept { return mark.load(Orders::kLook) == heap; }
 

@@ -4,6 +4,7 @@
 // its own engine: only this table connects them.
 #pragma once
 #include <cstddef>
+#include <cstdint>
 
 namespace freehold::alloc {
 
@@ -18,6 +19,12 @@ struct HeapCalls {
   std::size_t (*usable_size)(const ScopedHeap& heap, const void* block) noexcept;
   // Returns whether a block of `bytes` may be where this one is.
   bool (*may_stay)(const ScopedHeap& heap, const void* block, std::size_t bytes) noexcept;
+  // Up to `most` blocks of `bytes`, at least one unless the limit or memory forbids; returns how many.
+  std::size_t (*take)(ScopedHeap& heap, std::size_t bytes, void** to, std::size_t most) noexcept;
+  // Frees the first of n slots, and others that are the heap's. Returns how many are left, at the beginning.
+  std::size_t (*give)(ScopedHeap& heap, void** blocks, std::size_t n) noexcept;
+  // Empties n entries of HeapFrees: to `slots` what malloc would get, if there is room, the rest to `others`. Returns that.
+  std::size_t (*sort)(const ScopedHeap& heap, void** frees, std::size_t n, struct ScopeSlots& slots, void** others) noexcept;
 };
 
 struct ScopeEngine;
@@ -27,6 +34,8 @@ struct ScopedHeap {
   const HeapCalls* calls = nullptr;
   void* heap = nullptr;
   const ScopeEngine* engine = nullptr;  // whose scopes use it
+  bool is_kept = false;                 // threads may keep free slots and freed blocks of it
+  const char* name = "";                // of a heap that has not ended
 };
 
 // A shared object with private heaps has this for trim(). It lives for ever.
@@ -47,12 +56,18 @@ struct ScopeEngine {
   ScopedHeap* (*current)() noexcept;
   // Once for each owner: before its first scope.
   void (*add_owner)(HeapOwner& owner) noexcept;
-  // The 64 KiB around the address are the heap's: the beginning of a slab, or of a large block. False: no memory.
-  bool (*put)(const void* address, ScopedHeap& heap) noexcept;
+  // The 64 KiB around the address are the heap's: a slab, or the beginning of a large block. False: no memory.
+  bool (*put)(const void* address, bool is_slab, ScopedHeap& heap) noexcept;
   // They are no heap's any more.
   void (*remove)(const void* address) noexcept;
   // Returns when no thread is amid a call for a block of this heap that began before all its memory was put to another one.
   void (*wait_for_users)(const ScopedHeap& heap) noexcept;
+  // Gives back what threads keep of the heap; null: of every heap. What another thread keeps for an open scope stays.
+  void (*collect)(ScopedHeap* heap) noexcept;
+  // These slots are no blocks.
+  void (*subtract_kept)(const ScopedHeap& heap, std::uint64_t& blocks, std::uint64_t& bytes) noexcept;
+  // The heap ends: collect(), and its open scopes are of no heap from now on. Checked mode reports them.
+  void (*end)(ScopedHeap& heap) noexcept;
   // Returns whether the calling thread is inside a call for a block of a heap: then it is a handler of signals that came
   // during it.
   bool (*is_amid_call)() noexcept;

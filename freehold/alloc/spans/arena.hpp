@@ -129,7 +129,7 @@ class Arena {
     const auto count = static_cast<SpanIndex>(span_count());
     for (SpanIndex i = 0; i < count; ++i)
       if (free_.chunks().chunk(i / Units::kChunkSpans).kind.load(std::memory_order_relaxed) != ChunkKind::kNone)
-        f(i, class_of_span(i));
+        f(i, slots_.slot_class_of_span(i));
   }
   // The invariants of all parts; at rest. `kept`: whether a thread keeps the span as a free one.
   template <class IsKept>
@@ -172,7 +172,7 @@ class Arena {
     told.dirty += free_.unreported(&Shard::dirty) + unreported.dirty_spans * kBytes;
     told.runs += free_.unreported(&Shard::runs) + unreported.run_spans * kBytes;
     return told.live + unreported.slot_bytes == live && told.class_spans == class_spans * kBytes &&
-           told.returned == returned * static_cast<std::int64_t>(Config::kPageBytes) && told.runs == run_spans * kBytes &&
+           told.returned == returned * static_cast<std::int64_t>(Config::page_bytes()) && told.runs == run_spans * kBytes &&
            told.dirty == static_cast<std::int64_t>(free_dirty_bytes()) + unreported.kept_dirty_spans * kBytes;
   }
 

@@ -42,7 +42,9 @@ class ArenaGrowth {
     if (!space_.init(pages, settings.capacity_bytes)) return false;
     max_chunks_ = static_cast<std::uint32_t>(settings.capacity_bytes / Units::kChunkBytes);
     // Under a small limit of addresses a chunk is a large part of what there is, thread stacks included: CPUs share them.
-    chunks_are_dear_.store(pages.address_limit() / Units::kChunkBytes < kManyChunks, std::memory_order_relaxed);
+    const std::size_t limit = pages.address_limit();
+    chunks_are_dear_.store(limit / Units::kChunkBytes < kManyChunks, std::memory_order_relaxed);
+    if (limit != SIZE_MAX) scarce_spans_ = limit / Units::kSpanBytes / kScarceShare;
     return true;
   }
   [[nodiscard]] Space& space() noexcept { return space_; }
@@ -64,6 +66,11 @@ class ArenaGrowth {
   }
   // True if CPUs share chunks, because each is dear: locked memory, or few addresses. Relaxed: a hint.
   [[nodiscard]] bool chunks_are_dear() const noexcept { return chunks_are_dear_.load(std::memory_order_relaxed); }
+  // True if the arena has taken so much of a limit of addresses that what a run leaves unused is missed. Without a limit no
+  // line is read that others write.
+  [[nodiscard]] bool are_addresses_scarce() const noexcept {
+    return scarce_spans_ != SIZE_MAX && range_.count() >= scarce_spans_;
+  }
   // True if the span is one that was mapped. Call at rest.
   [[nodiscard]] bool is_open(SpanIndex i) const noexcept {
     return chunks_.chunk(i / Units::kChunkSpans).unmapped == 0 &&
@@ -103,6 +110,7 @@ class ArenaGrowth {
  private:
   static constexpr std::uint32_t kLast = ~std::uint32_t{0};
   static constexpr std::size_t kManyChunks = 64;  // if the process may map fewer, each is dear
+  static constexpr std::size_t kScarceShare = 8;
   // A kind's first chunk is mapped in steps: memory that no block has had is no access to a small program.
   static constexpr unsigned kFirstSpans = Units::kChunkSpans >= 64 ? Units::kChunkSpans / 16 : Units::kChunkSpans;
 
@@ -233,6 +241,7 @@ class ArenaGrowth {
   HugeParts<A, Config, Pages>& huge_;
   Pages* pages_ = nullptr;
   bool prefault_ = false;
+  std::size_t scarce_spans_ = SIZE_MAX;
   typename A::template atomic<bool> chunks_are_dear_{false};
 
   // Under the lock.

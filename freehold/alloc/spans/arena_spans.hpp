@@ -42,10 +42,11 @@ class SpanSource {
   }
   // `n` neighbouring spans, the first at a multiple of `alignment`; `reuse`: also one of a class that is wholly free.
   // Free spans from wherever there are some; accounted for as no longer free.
-  [[nodiscard]] TakenSpans take_spans(ChunkKind kind, unsigned n, unsigned alignment, bool reuse,
-                                      std::uint64_t now) noexcept {
+  [[nodiscard]] TakenSpans take_spans(ChunkKind kind, unsigned n, unsigned alignment, bool reuse, std::uint64_t now,
+                                      bool grows = true) noexcept {
     const Searcher by = spans_.searcher();
     TakenSpans t = take_or_reuse(kind, n, alignment, by, reuse, now);
+    if (t.first == kNoSpan && !grows) return t;
     if (t.first == kNoSpan) t = growth_.take_or_grow(kind, n, alignment, by, now);
     if (t.first == kNoSpan) t = take_anywhere(kind, n, alignment, by, now);
     if (t.first == kNoSpan) return t;

@@ -37,7 +37,7 @@ template <class Config>
 struct ArenaUnits {
   static constexpr unsigned kSpanShift = Config::kSpanShift;
   static constexpr std::size_t kSpanBytes = std::size_t{1} << kSpanShift;
-  static constexpr unsigned kPagesPerSpan = kSpanBytes / Config::kPageBytes;
+  [[nodiscard]] static constexpr unsigned pages_per_span() noexcept { return kSpanBytes / Config::page_bytes(); }
   static constexpr unsigned kChunkSpans = Config::kChunkSpans;
   static constexpr std::size_t kChunkBytes = kSpanBytes * kChunkSpans;
 };
@@ -159,8 +159,8 @@ struct SlotRange {
 template <class Config>
 [[nodiscard]] constexpr SlotRange slots_on_pages(std::uint32_t slots, std::size_t slot_bytes, std::size_t page,
                                                  std::size_t end_page) noexcept {
-  return {static_cast<std::uint32_t>(page * Config::kPageBytes / slot_bytes),
-          std::min(slots, static_cast<std::uint32_t>(base::ceil_div(end_page * Config::kPageBytes, slot_bytes)))};
+  return {static_cast<std::uint32_t>(page * Config::page_bytes() / slot_bytes),
+          std::min(slots, static_cast<std::uint32_t>(base::ceil_div(end_page * Config::page_bytes(), slot_bytes)))};
 }
 
 }  // namespace freehold::alloc

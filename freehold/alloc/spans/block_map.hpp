@@ -38,19 +38,19 @@ class BlockMap {
   [[nodiscard]] std::size_t large_bytes(const void* block) const noexcept {
     const auto address = reinterpret_cast<std::uintptr_t>(block);
     const SpanIndex i = run_at(address);
-    return i == kNoSpan ? direct_.bytes_of(block) : std::size_t{arena_.runs().run_pages(i)} * Config::kPageBytes;
+    return i == kNoSpan ? direct_.bytes_of(block) : std::size_t{arena_.runs().run_pages(i)} * Config::page_bytes();
   }
   // The block that the address lies in, in use or not; start is null: no block. Cost: up to 64 spans are looked at.
   [[nodiscard]] BlockPlace block_around(const void* pointer) const noexcept {
     const auto address = reinterpret_cast<std::uintptr_t>(pointer);
     if (!in_arena(address)) return direct_.around(pointer);
     const auto i = static_cast<SpanIndex>((address - arena_.base()) >> ArenaType::kSpanShift);
-    const SizeClass c = arena_.class_of_span(i);
+    const SizeClass c = arena_.slots().slot_class_of_span(i);
     if (!c.is_slot()) {
       const SpanIndex first = arena_.runs().run_around(i);
       if (first == kNoSpan) return direct_.around(pointer);  // the system may have put one between the arena's chunks
       return {reinterpret_cast<void*>(arena_.address(first)),
-              std::size_t{arena_.runs().run_pages(first)} * Config::kPageBytes, true};
+              std::size_t{arena_.runs().run_pages(first)} * Config::page_bytes(), true};
     }
     const std::uint32_t number = arena_.geometry(c).index(static_cast<std::uint32_t>(address - arena_.address(i)));
     if (number >= arena_.pool(c).shape().slots) return {};
@@ -62,7 +62,7 @@ class BlockMap {
   void for_each_block(F&& f) const noexcept {
     arena_.for_each_span([&](SpanIndex i, SizeClass c) {
       if (const std::uint32_t pages = arena_.runs().run_pages(i); pages != 0)
-        f(BlockPlace{reinterpret_cast<void*>(arena_.address(i)), std::size_t{pages} * Config::kPageBytes, true});
+        f(BlockPlace{reinterpret_cast<void*>(arena_.address(i)), std::size_t{pages} * Config::page_bytes(), true});
       if (!c.is_slot()) return;
       const std::size_t bytes = Classes::slot_bytes(c);
       for (std::uint32_t number = 0; number < arena_.pool(c).shape().slots; ++number)

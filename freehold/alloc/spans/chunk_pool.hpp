@@ -125,6 +125,8 @@ class ChunkPool {
     for (unsigned t = 0; t < kTrees; ++t) trees_[t].attach(tree_words + t, std::size_t{kTrees} * stripes, count, kTrees);
   }
 
+  [[nodiscard]] bool is_one_group() const noexcept { return stripes_ == 1; }
+
   // A new chunk whose first `spans` are free and clean, for a CPU to work in. The others may be given later. The caller
   // serialises.
   void add(std::uint32_t chunk, ChunkKind kind, Searcher by, unsigned spans = kChunkSpans) noexcept {

@@ -73,7 +73,7 @@ class ArenaSlots {
     bool is_much_free() const noexcept { return !slots->budget_.may_scatter(); }
     // A span of no class: the claim that follows puts it into a tree.
     Tree* tree_of(SpanIndex span) const noexcept {
-      const SizeClass c = slots->class_of_span(span);
+      const SizeClass c = slots->slot_class_of_span(span);
       return c.is_slot() ? &slots->pools_[c].tree() : nullptr;
     }
   };
@@ -145,9 +145,20 @@ class ArenaSlots {
   [[nodiscard]] SizeClass class_of_span(SpanIndex i) const noexcept {
     return SizeClass{span_class_[i].load(std::memory_order_acquire)};
   }
+  // The same where the span may be one of a private heap by now: that has none.
+  [[nodiscard]] SizeClass slot_class_of_span(SpanIndex i) const noexcept {
+    const SizeClass c = class_of_span(i);
+    return c.index() < Classes::kCount ? c : SizeClass{};
+  }
+  // A run of one span holds blocks of a private heap from now on, or does no longer. Pre: the run is the caller's. Relaxed:
+  // a block is handed out, and its span given back, later.
+  void set_of_heap(SpanIndex i, bool is_of_heap) noexcept {
+    span_class_[i].store(static_cast<std::uint8_t>(is_of_heap ? Classes::kCount : 0), std::memory_order_relaxed);
+  }
   // The class of a span that has just left a set of spans; 0: none.
   [[nodiscard]] SizeClass class_after_leaving(SpanIndex i) const noexcept {
-    return SizeClass{span_class_[i].load(Config::SpanOrders::kAskClass)};
+    const SizeClass c{span_class_[i].load(Config::SpanOrders::kAskClass)};
+    return c.index() < Classes::kCount ? c : SizeClass{};
   }
   [[nodiscard]] constexpr ThreadIds<A>& thread_ids() noexcept { return thread_ids_; }
 
@@ -251,7 +262,7 @@ class ArenaSlots {
     const auto shape = pool.shape();
     const std::size_t bytes = Classes::slot_bytes(c);
     const auto first_on = [&](std::size_t page) {
-      return std::min(shape.slots, static_cast<std::uint32_t>(base::ceil_div(page * Config::kPageBytes, bytes)));
+      return std::min(shape.slots, static_cast<std::uint32_t>(base::ceil_div(page * Config::page_bytes(), bytes)));
     };
     if (spans_[i].summaries[table_of(c)].load(std::memory_order_relaxed) == 0) return {};  // relaxed: a hint
     const std::uint32_t first = first_on(from), last = first_on(end);
@@ -260,7 +271,7 @@ class ArenaSlots {
           words_of(c)[pool::word_index(i, w)].load(std::memory_order_relaxed) & pool::bits_of_word(w, first, last);
       if (bits == 0) continue;
       const std::uint32_t slot = w * 64 + base::lowest_bit(bits);
-      bits &= pool::bits_of_word(w, slot, first_on(slot * bytes / Config::kPageBytes + 1));
+      bits &= pool::bits_of_word(w, slot, first_on(slot * bytes / Config::page_bytes() + 1));
       while (static_cast<unsigned>(std::popcount(bits)) > most) bits &= bits - 1;
       const pool::WordIndex index = pool::word_index(i, w);
       if (!pool.take_exactly(index, bits)) continue;
@@ -338,7 +349,7 @@ class ArenaSlots {
     const auto shape = pools_[c].shape();
     const std::size_t bytes = Classes::slot_bytes(c);
     std::uint32_t pages = 0;
-    for (unsigned p = 0; p < Units::kPagesPerSpan; ++p) {
+    for (unsigned p = 0; p < Units::pages_per_span(); ++p) {
       const auto [from, end] = slots_on_pages<Config>(shape.slots, bytes, p, p + 1);
       bool free = from < end;
       for (unsigned w = from / 64; free && w <= (end - 1) / 64; ++w) {
@@ -446,7 +457,7 @@ class ArenaSlots {
   [[gnu::noinline]] void drop_hints(SpanIndex i, bool wanted) noexcept {
     const std::uint64_t old = spans_[i].page_hints.exchange(0, std::memory_order_relaxed);  // relaxed: hints
     const auto bytes =
-        static_cast<std::int64_t>(static_cast<unsigned>(std::popcount(old & PageHints::kReturned)) * Config::kPageBytes);
+        static_cast<std::int64_t>(static_cast<unsigned>(std::popcount(old & PageHints::kReturned)) * Config::page_bytes());
     if (bytes == 0) return;
     budget_.pages_returned(-bytes);
     // The clock of the last tick is good enough here.
@@ -460,7 +471,7 @@ class ArenaSlots {
     if (!pool.take_all(i)) {
       // A missing word may have come back while we held others; the thread that brought it did not see a free span. And the
       // span may be another class's by now.
-      if (const SizeClass now_c = class_of_span(i); now_c.is_slot() && pools_[now_c].looks_full(i))
+      if (const SizeClass now_c = slot_class_of_span(i); now_c.is_slot() && pools_[now_c].looks_full(i))
         empties_.set(i, set_of(i));
       return false;
     }

@@ -18,7 +18,6 @@ inline constexpr SpanIndex kNoSpan = ~SpanIndex{0};
 // The results of a look at a span, in bits that are dropped when slots of the span are handed out. All are hints: a stale
 // one costs a system call or a missed purge.
 struct PageHints {
-  static constexpr unsigned kPages = 16;
   static constexpr std::uint64_t kReturned = 0xffff;                 // one bit a page: it was given back to the system
   static constexpr std::uint64_t kLooked = std::uint64_t{1} << 32;   // the span was seen by the last look for empty ones
   static constexpr std::uint64_t kDrained = std::uint64_t{1} << 33;  // the same by the last look for free pages

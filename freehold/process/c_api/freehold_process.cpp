@@ -2,11 +2,9 @@
 // The exported C functions of libfreehold_process.so (freehold/process.h). They only convert arguments and results.
 #include "freehold/process.h"
 
-#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <ctime>
 #include <new>
 #include <optional>
 #include <string>
@@ -14,9 +12,9 @@
 
 #include "freehold/base/sized_struct.hpp"
 #include "freehold/process/client/attached_client.hpp"
-#include "freehold/process/process_info.hpp"
 #include "freehold/process/process_pool.hpp"
 #include "freehold/process/worker/worker.hpp"
+#include "freehold/process/worker/worker_protocol.hpp"
 
 #define FREEHOLD_PROCESS_EXPORT extern "C" __attribute__((visibility("default")))
 
@@ -24,33 +22,11 @@
 struct freehold_process_pool {
   std::optional<freehold::ProcessPool> own;
   std::optional<freehold::process::AttachedClient> attached;
-  std::atomic<bool> draining{false};
 
-  [[nodiscard]] freehold::process::TaskOptions defaults() const {
-    return own ? own->defaults() : freehold::process::TaskOptions{};
-  }
-  [[nodiscard]] freehold::process::Future submit(std::span<const std::byte> input,
-                                                 const freehold::process::TaskOptions& options) {
-    if (own) return own->submit(input, options);
-    if (draining.load(std::memory_order_relaxed) || !attached->ok())
-      return freehold::process::Future(freehold::process::SubmitError::kNoWorker);
-    return attached->client().submit(input, options);
-  }
-  [[nodiscard]] freehold::ProcessPoolStats stats() {
-    if (own) return own->stats();
-    freehold::ProcessPoolStats stats;
-    if (!attached->ok()) return stats;
-    freehold::process::Client& client = attached->client();
-    stats.tasks = client.stats();
-    stats.waiting = client.table().entries().waiting();
-    stats.running = client.table().entries().count(freehold::process::TaskState::kRunning);
-    stats.max_open_tasks = client.table().shape().entries;
-    return stats;
-  }
-  [[nodiscard]] std::string error() {
-    if (own) return own->error();
-    if (!attached->ok()) return attached->error();
-    return attached->client().pool_is_gone() ? "the process that serves the pool has ended" : "";
+  // Calls f with the one that it is.
+  template <class F>
+  [[nodiscard]] auto on(const F& f) {
+    return own ? f(*own) : f(*attached);
   }
 };
 struct freehold_process_task {
@@ -68,7 +44,10 @@ static_assert(FREEHOLD_PROCESS_SIGNAL == static_cast<int>(FailureKind::kSignal) 
               FREEHOLD_PROCESS_MEMORY == static_cast<int>(FailureKind::kMemory) &&
               FREEHOLD_PROCESS_COMPONENT == static_cast<int>(FailureKind::kComponent) &&
               FREEHOLD_PROCESS_NO_WORKER == static_cast<int>(FailureKind::kNoWorker) &&
-              FREEHOLD_PROCESS_CORRUPT == static_cast<int>(FailureKind::kCorrupt));
+              FREEHOLD_PROCESS_CORRUPT == static_cast<int>(FailureKind::kCorrupt) &&
+              FREEHOLD_PROCESS_FULL == static_cast<int>(FailureKind::kFull) &&
+              FREEHOLD_PROCESS_TOO_LARGE == static_cast<int>(FailureKind::kTooLarge) &&
+              FREEHOLD_PROCESS_NO_MEMORY == static_cast<int>(FailureKind::kNoMemory));
 
 // None for FREEHOLD_NO_LIMIT, and for a time beyond the range of the clock.
 std::optional<Nanoseconds> milliseconds(std::uint64_t ms) noexcept {
@@ -134,47 +113,36 @@ freehold::ProcessPoolOptions options_of(const freehold_process_pool_options_t& c
   return how;
 }
 
-int code_of(SubmitError error) noexcept {
-  switch (error) {
-    case SubmitError::kNone: return FREEHOLD_PROCESS_OK;
-    case SubmitError::kFull: return FREEHOLD_PROCESS_FULL;
-    case SubmitError::kTooLarge: return FREEHOLD_PROCESS_TOO_LARGE;
-    case SubmitError::kNoMemory: return FREEHOLD_PROCESS_NO_MEMORY;
-    case SubmitError::kNoWorker: break;
-  }
-  return FREEHOLD_PROCESS_NO_WORKER;
-}
-
 int deliver(const Result& result, void* output, size_t capacity, size_t* output_bytes, int* detail) noexcept {
   if (output_bytes != nullptr) *output_bytes = result.bytes().size();
-  if (detail != nullptr) *detail = result.failure().value;
-  if (!result.ok()) return static_cast<int>(result.failure().kind);
+  if (detail != nullptr) *detail = result.error().value;
+  if (!result.ok()) return static_cast<int>(result.error().kind);
   if (result.bytes().size() > capacity) return FREEHOLD_PROCESS_OUTPUT_TOO_SMALL;
   if (!result.bytes().empty()) std::memcpy(output, result.bytes().data(), result.bytes().size());
   return FREEHOLD_PROCESS_OK;
 }
 
 // Reads the task's options; false if this version does not know one of them.
-bool read_options(const freehold_process_pool_t* pool, const freehold_process_task_options_t* options, TaskOptions& how) {
-  how = pool->defaults();
+bool read_options(const freehold_process_task_options_t* options, TaskOptions& how) {
   if (options == nullptr) return true;
   freehold_process_task_options_t all{};
-  if (!freehold::base::read_sized(*options, all)) return false;
+  if (!freehold::base::read_sized(*options, all) || all.priority > FREEHOLD_PROCESS_PRIORITY_LOW) return false;
   how.submit_timeout = milliseconds(all.submit_timeout_ms);
-  if (all.run_timeout_ms != 0) how.run_timeout = milliseconds(all.run_timeout_ms);
+  if (all.run_timeout_ms != 0) how.run_timeout = milliseconds(all.run_timeout_ms).value_or(Nanoseconds::max());
   if (all.total_timeout_ms != 0) how.total_timeout = milliseconds(all.total_timeout_ms);
   how.max_attempts = all.max_attempts;
   how.priority = priority_of(all.priority);
-  if (all.max_retry_attempts != 0) how.retry = retry_of(all.retry_codes, all.max_retry_attempts, all.retry_delay_ms);
+  how.retry = retry_of(all.retry_codes, all.max_retry_attempts, all.retry_delay_ms);
   return true;
 }
 // Returns FREEHOLD_PROCESS_OK and the future, or the reason why no task was submitted.
 int submit(freehold_process_pool_t* pool, const void* input, size_t input_bytes,
            const freehold_process_task_options_t* options, Future& future) {
   TaskOptions how;
-  if (!read_options(pool, options, how)) return FREEHOLD_PROCESS_BAD_OPTIONS;
-  future = pool->submit(std::span(static_cast<const std::byte*>(input), input_bytes), how);
-  return future.valid() ? FREEHOLD_PROCESS_OK : code_of(future.submit_error());
+  if (!read_options(options, how)) return FREEHOLD_PROCESS_BAD_OPTIONS;
+  const std::span<const std::byte> bytes(static_cast<const std::byte*>(input), input_bytes);
+  future = pool->on([&](auto& any) { return any.submit(bytes, how); });
+  return static_cast<int>(future.error().kind);
 }
 // Returns the whole length.
 size_t write_text(const std::string& what, char* text, size_t bytes) noexcept {
@@ -207,12 +175,18 @@ FREEHOLD_PROCESS_EXPORT freehold_process_pool_t* freehold_process_pool_attach(co
 FREEHOLD_PROCESS_EXPORT void freehold_process_pool_destroy(freehold_process_pool_t* pool) { delete pool; }
 
 FREEHOLD_PROCESS_EXPORT int freehold_process_pool_ok(freehold_process_pool_t* pool) {
-  if (pool == nullptr) return 0;
-  return (pool->own ? pool->own->ok() : pool->error().empty()) ? 1 : 0;
+  return pool != nullptr && pool->on([](const auto& any) { return any.ok(); }) ? 1 : 0;
 }
 
 FREEHOLD_PROCESS_EXPORT size_t freehold_process_pool_error(freehold_process_pool_t* pool, char* text, size_t bytes) {
-  return write_text(pool != nullptr ? pool->error() : std::strerror(errno), text, bytes);
+  return write_text(pool != nullptr ? pool->on([](const auto& any) { return any.error(); }) : std::strerror(errno), text,
+                    bytes);
+}
+
+FREEHOLD_PROCESS_EXPORT size_t freehold_process_result_text(int result, int detail, char* text, size_t bytes) {
+  if (result == FREEHOLD_PROCESS_OUTPUT_TOO_SMALL) return write_text("its output is longer than the buffer", text, bytes);
+  if (result == FREEHOLD_PROCESS_BAD_OPTIONS) return write_text("this version does not know its options", text, bytes);
+  return write_text(freehold::process::text(Failure{static_cast<FailureKind>(result), detail}), text, bytes);
 }
 
 FREEHOLD_PROCESS_EXPORT int freehold_process_pool_call(freehold_process_pool_t* pool, const void* input, size_t input_bytes,
@@ -251,8 +225,8 @@ FREEHOLD_PROCESS_EXPORT void freehold_process_task_then(freehold_process_task_t*
                                                         void (*function)(void*, int, int, const void*, size_t),
                                                         void* context) {
   const auto call = [function, context](const Result& result) {
-    const int code = result.ok() ? FREEHOLD_PROCESS_OK : static_cast<int>(result.failure().kind);
-    function(context, code, result.failure().value, result.bytes().data(), result.bytes().size());
+    const auto [kind, value] = result.error();
+    function(context, static_cast<int>(kind), value, result.bytes().data(), result.bytes().size());
   };
   if (task->future.valid())
     task->future.then(call);
@@ -269,21 +243,12 @@ FREEHOLD_PROCESS_EXPORT void freehold_process_task_kill(freehold_process_task_t*
 }
 
 FREEHOLD_PROCESS_EXPORT int freehold_process_pool_drain(freehold_process_pool_t* pool, uint64_t timeout_ms) {
-  if (pool->own) return pool->own->drain(milliseconds(timeout_ms)) ? 1 : 0;
-  pool->draining.store(true);
-  if (!pool->attached->ok()) return 1;
-  const std::uint64_t end = deadline_of(milliseconds(timeout_ms));
-  while (pool->attached->client().open_tasks() != 0 && !pool->attached->client().pool_is_gone()) {
-    if (left_until(end) == 0) return 0;
-    constexpr timespec kPollInterval{0, 2'000'000};
-    ::nanosleep(&kPollInterval, nullptr);
-  }
-  return 1;
+  return pool->on([=](auto& any) { return any.drain(milliseconds(timeout_ms)); }) ? 1 : 0;
 }
 
 FREEHOLD_PROCESS_EXPORT size_t freehold_process_pool_stats(freehold_process_pool_t* pool, int format, char* text,
                                                            size_t bytes) {
-  const freehold::ProcessPoolStats stats = pool->stats();
+  const freehold::ProcessPoolStats stats = pool->on([](const auto& any) { return any.stats(); });
   const std::string figures = format == FREEHOLD_PROCESS_STATS_JSON         ? json_text(stats)
                               : format == FREEHOLD_PROCESS_STATS_PROMETHEUS ? prometheus_text(stats)
                                                                             : freehold::text(stats);

@@ -3,44 +3,73 @@
 
 #include <unistd.h>
 
-#include "freehold/process/named_socket.hpp"
+#include <atomic>
+
+#include "freehold/process/client/client.hpp"
 
 namespace freehold::process {
 
-AttachedClient::AttachedClient(int socket) : socket_(socket) { attach(); }
-AttachedClient::AttachedClient(const std::string& name) : socket_(connect_to(name, error_)) {
-  if (socket_ >= 0) attach();
-}
+struct AttachedClient::Attachment {
+  explicit Attachment(int to) noexcept : socket(to) {}
+  ~Attachment() {
+    client.reset();
+    for (const int fd : {wakeup_fd, process, socket})
+      if (fd >= 0) ::close(fd);
+  }
+  Attachment(const Attachment&) = delete;
+  Attachment& operator=(const Attachment&) = delete;
 
-void AttachedClient::attach() {
+  // Returns why it cannot be; empty if it is.
+  [[nodiscard]] std::string attach();
+
+  const int socket;
+  int wakeup_fd = -1, process = -1;
+  SharedMemory memory;
+  std::optional<Client> client;  // none unless error_ is empty
+  std::atomic<bool> draining{false};
+};
+
+std::string AttachedClient::Attachment::attach() {
   ClientSetup setup;
-  error_ = "the pool has refused: no slot is left for another process, or it is another user's";
-  if (!receive_client_setup(socket_, setup)) return;
-  wakeup_fd_ = setup.wakeup_fd;
-  process_ = setup.process;
-  memory_ = SharedMemory::attach(setup.memory);
+  if (!receive_client_setup(socket, setup))
+    return "the pool has refused: no slot is left for another process, or it is another user's";
+  wakeup_fd = setup.wakeup_fd;
+  process = setup.process;
+  memory = SharedMemory::attach(setup.memory);
   std::optional<TableShape> shape;
   std::optional<std::uint32_t> version;
-  if (memory_.ok()) {
-    shape = Table::shape_of(memory_.data(), memory_.bytes());
-    version = Table::version_of(memory_.data(), memory_.bytes());
+  if (memory.ok()) {
+    shape = Table::shape_of(memory.data(), memory.bytes());
+    version = Table::version_of(memory.data(), memory.bytes());
   }
   if (version && *version != Table::kVersion)
-    error_ = "the pool is of another version of Freehold: its table is version " + std::to_string(*version) +
-             ", this program's version " + std::to_string(Table::kVersion);
-  else
-    error_ = "what the pool has sent is no task table, or a damaged one";
-  if (!shape || setup.number >= shape->clients) return;
-  error_.clear();
-  client_.emplace(memory_, *shape, setup.number, wakeup_fd_);
-  client_->pool_socket_ = socket_;
-  client_->pool_process_ = process_;
+    return "the pool is of another version of Freehold: its table is version " + std::to_string(*version) +
+           ", this program's version " + std::to_string(Table::kVersion);
+  if (!shape || setup.number >= shape->clients) return "what the pool has sent is no task table, or a damaged one";
+  client.emplace(memory, *shape, setup.number, wakeup_fd, socket, process);
+  return "";
 }
 
-AttachedClient::~AttachedClient() {
-  client_.reset();
-  for (const int fd : {wakeup_fd_, process_, socket_})
-    if (fd >= 0) ::close(fd);
+AttachedClient::AttachedClient(int socket) : pool_(std::make_unique<Attachment>(socket)) { error_ = pool_->attach(); }
+AttachedClient::AttachedClient(const std::string& name) : pool_(std::make_unique<Attachment>(connect_to(name, error_))) {
+  if (pool_->socket >= 0) error_ = pool_->attach();
+}
+AttachedClient::~AttachedClient() = default;
+
+std::string AttachedClient::error() const {
+  return error_.empty() && pool_->client->pool_is_gone() ? "the process that serves the pool has ended" : error_;
+}
+bool AttachedClient::accepts() const noexcept { return pool_->client && !pool_->draining.load(std::memory_order_relaxed); }
+
+Future AttachedClient::submit(Input input, const TaskOptions& options) noexcept {
+  return accepts() ? pool_->client->submit(input, options) : Future(FailureKind::kNoWorker);
+}
+bool AttachedClient::drain(std::optional<Nanoseconds> timeout) {
+  pool_->draining.store(true);
+  return !pool_->client || pool_->client->drain(pool_->client->slot(), timeout);
+}
+ProcessPoolStats AttachedClient::stats() const noexcept {
+  return pool_->client ? pool_->client->stats() : ProcessPoolStats();
 }
 
 }  // namespace freehold::process

@@ -12,21 +12,21 @@ namespace freehold::process {
 void Callbacks::end() noexcept {
   if (!has_thread_ || owner_ != ::getpid()) return;  // a child of fork has not got the thread
   stopping_.store(true);
-  client_.table_.clients().wake(client_.slot_);
+  client_.table().clients().wake(client_.slot());
   ::pthread_join(thread_, nullptr);
   has_thread_ = false;
 }
 
-void Callbacks::add(Future future, Function function) {
+void Callbacks::add(EntryHandle entry, Function function) {
   std::unique_lock guard(lock_);
   if (!has_thread_ && !start()) {
     guard.unlock();
-    function(future.get());
+    function(client_.get(std::move(entry)));
     return;
   }
-  new_.push_back({std::move(future), std::move(function)});
+  new_.push_back({std::move(entry), std::move(function)});
   guard.unlock();
-  client_.table_.clients().wake(client_.slot_);
+  client_.table().clients().wake(client_.slot());
 }
 
 bool Callbacks::start() noexcept {
@@ -45,7 +45,7 @@ void Callbacks::run() {
   std::vector<Pending> pending;
   for (;;) {
     // In this order: the wake-up that follows `stopping_` is then seen, or comes after `wakes` was read.
-    const std::uint32_t wakes = client_.table_.clients().prepare_wait(client_.slot_);
+    const std::uint32_t wakes = client_.table().clients().prepare_wait(client_.slot());
     const bool stops = stopping_.load();
     take_new(pending);
     if (deliver(pending)) continue;
@@ -53,12 +53,12 @@ void Callbacks::run() {
     if (stops) {
       Pending dropped = std::move(pending.back());
       pending.pop_back();
-      dropped.future.cancel();
+      client_.cancel(dropped.entry.ticket);
       dropped.function(Result(Failure{FailureKind::kNoWorker, 0}));
       continue;
     }
-    if (!client_.table_.clients().wait(client_.slot_, wakes, client_.longest_wait(sync::kForever)) && !pending.empty())
-      client_.check_waiting_task(pending.front().future.entry_.ticket);
+    if (!client_.table().clients().wait(client_.slot(), wakes, client_.longest_wait(sync::kForever)) && !pending.empty())
+      client_.check_waiting_task(pending.front().entry.ticket);
   }
 }
 
@@ -69,7 +69,7 @@ void Callbacks::take_new(std::vector<Pending>& pending) {
     some.swap(new_);
   }
   for (Pending& one : some) {
-    client_.table_.entries().ask_for_wake(one.future.entry_.ticket);
+    client_.table().entries().ask_for_wake(one.entry.ticket);
     pending.push_back(std::move(one));
   }
 }
@@ -78,14 +78,14 @@ void Callbacks::take_new(std::vector<Pending>& pending) {
 bool Callbacks::deliver(std::vector<Pending>& pending) {
   bool some = false;
   for (std::size_t i = 0; i < pending.size();) {
-    if (!client_.is_over(pending[i].future.entry_.ticket) && !client_.pool_is_gone()) {
+    if (!client_.is_over(pending[i].entry.ticket) && !client_.pool_is_gone()) {
       ++i;
       continue;
     }
     some = true;
     Pending over = std::exchange(pending[i], std::move(pending.back()));
     pending.pop_back();
-    over.function(over.future.get());
+    over.function(client_.get(std::move(over.entry)));
   }
   return some;
 }

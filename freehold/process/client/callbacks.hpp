@@ -28,13 +28,12 @@ class Callbacks {
 
   // Drops the tasks that are not over; their functions get kNoWorker. Pre: not called by one of the functions.
   void end() noexcept;
-  // Calls `function` with the result of the task. If the system refuses a thread, it waits and calls on this one. Pre: the
-  // future is valid.
-  void add(Future future, Function function);
+  // Calls `function` with the result of the task. If the system refuses a thread, it waits and calls on this one.
+  void add(EntryHandle entry, Function function);
 
  private:
   struct Pending {
-    Future future;
+    EntryHandle entry;
     Function function;
   };
 

@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <ctime>
 #include <new>
 #include <utility>
 
 #include "freehold/process/client/callbacks.hpp"
+#include "freehold/process/client/spin.hpp"
 #include "freehold/process/process_info.hpp"
 #include "freehold/process/worker/worker_protocol.hpp"
 
@@ -22,60 +24,88 @@ constexpr std::uint64_t kFirstWait = 100'000, kLongestWait = 5'000'000;
 // The longest sleep before a client looks around: neither damage nor the end of another process wakes it.
 constexpr std::uint64_t kLongestSleep = 250'000'000, kLongestAttachedSleep = 100'000'000;
 
-}  // namespace
+// One for each thread: threads differ in what they wait for.
+thread_local constinit AdaptiveSpin t_spin{};
 
-Client::Client(const SharedMemory& memory, const TableShape& shape, unsigned slot, int wakeup_fd) noexcept
-    : memory_(memory), table_(memory.data(), shape), slot_(slot), wakeup_fd_(wakeup_fd) {}
-Client::~Client() = default;
-
-Callbacks& Client::callbacks() {
-  std::call_once(has_callbacks_, [this] { callbacks_ = std::make_unique<Callbacks>(*this); });
-  return *callbacks_;
+std::uint32_t milliseconds_of(std::optional<Nanoseconds> time, std::uint64_t most) noexcept {
+  return static_cast<std::uint32_t>(std::min(nanoseconds_of(time) / 1'000'000, most));
 }
 
+}  // namespace
+
+Client::Client(const SharedMemory& memory, const TableShape& shape, unsigned slot, int wakeup_fd, int pool_socket,
+               int pool_process) noexcept
+    : memory_(memory),
+      table_(memory.data(), shape),
+      slot_(slot),
+      wakeup_fd_(wakeup_fd),
+      pool_socket_(pool_socket),
+      pool_process_(pool_process) {}
+Client::~Client() = default;
+
+void Client::then(EntryHandle entry, std::function<void(Result)> function) {
+  std::call_once(has_callbacks_, [this] { callbacks_ = std::make_unique<Callbacks>(*this); });
+  callbacks_->add(std::move(entry), std::move(function));
+}
 void Client::end_callbacks() noexcept {
   if (callbacks_) callbacks_->end();
 }
 
 Future Client::submit(Input task, const TaskOptions& options) noexcept {
   const std::span<const std::byte> input = task.bytes();
-  if (input.size() > table_.shape().max_input) {
-    counts_.count_refused();
-    return Future(SubmitError::kTooLarge);
-  }
-  // A page that cannot be had is no error of a copy: the system kills.
-  if (input.size() >= kCheckedBytes && available_memory() / 8 * 7 < input.size()) {
-    counts_.count_refused();
-    return Future(SubmitError::kNoMemory);
-  }
-  Draft draft = this->draft(options);
-  if (!draft.valid()) return Future(draft.submit_error());
-  if (!input.empty()) std::memcpy(draft.room().data(), input.data(), input.size());
-  return draft.submit(input.size());
-}
-
-Draft Client::draft(const TaskOptions& options) noexcept {
   const std::uint64_t begun = now();
-  const bool gone = table_.closed() || pool_is_gone();
-  SubmitError error = gone ? SubmitError::kNoWorker : SubmitError::kFull;
-  const std::optional<Ticket> ticket = gone ? std::nullopt : acquire(options.submit_timeout, error);
-  if (ticket) return {EntryHandle(*this, *ticket, begun), options};
-  counts_.count_refused();
-  return Draft(error);
+  FailureKind error = FailureKind::kFull;
+  std::optional<Ticket> ticket;
+  if (input.size() > table_.shape().max_input)
+    error = FailureKind::kTooLarge;
+  else if (input.size() >= kCheckedBytes && available_memory() / 8 * 7 < input.size())
+    error = FailureKind::kNoMemory;  // a page that cannot be had is no error of a copy: the system kills
+  else if (table_.closed() || pool_is_gone())
+    error = FailureKind::kNoWorker;
+  else
+    ticket = acquire(options.submit_timeout, error);
+  if (!ticket) {
+    counts_.count_refused();
+    return Future(error);
+  }
+  if (!input.empty()) std::memcpy(table_.layout().input(ticket->entry), input.data(), input.size());
+  const RetryOptions& retry = options.retry;
+  TaskParameters parameters{
+      .limit = nanoseconds_of(options.run_timeout),
+      .attempts = options.max_attempts,
+      .priority = options.priority,
+      .submitted = begun,
+      .retry = {.codes = retry.codes, .attempts = retry.max_attempts, .delay_ms = milliseconds_of(retry.delay, UINT32_MAX)}};
+  if (const std::uint64_t within = nanoseconds_of(options.total_timeout); within != 0) {
+    parameters.expires = begun + within;
+    parameters.within_ms = milliseconds_of(options.total_timeout, INT32_MAX);
+  }
+  if (table_.submit(*ticket, slot_, input.size(), parameters) == Submitted::kNotifySupervisor) notify(wakeup_fd_);
+  counts_.count_submitted();
+  return Future(EntryHandle(*this, *ticket, begun));
 }
 
-std::size_t Client::submit_all(std::span<const std::span<const std::byte>> inputs, std::span<Future> futures,
-                               const TaskOptions& options) noexcept {
-  std::size_t n = 0;
-  for (; n < inputs.size(); ++n) {
-    futures[n] = submit(inputs[n], options);
-    if (!futures[n].valid()) break;
+bool Client::drain(std::optional<unsigned> client, std::optional<Nanoseconds> timeout) const noexcept {
+  const std::uint64_t end = deadline_of(timeout);
+  while (table_.entries().open_of(client) != 0 && !pool_is_gone()) {
+    if (left_until(end) == 0) return false;
+    constexpr timespec kPollInterval{0, 2'000'000};
+    ::nanosleep(&kPollInterval, nullptr);
   }
-  return n;
+  return true;
+}
+
+ProcessPoolStats Client::stats() const noexcept {
+  ProcessPoolStats stats;
+  stats.tasks = counts_.stats();
+  stats.waiting = table_.entries().waiting();
+  stats.running = table_.entries().count(TaskState::kRunning);
+  stats.max_open_tasks = table_.shape().entries;
+  return stats;
 }
 
 // `error` changes where waiting is of no use.
-std::optional<Ticket> Client::acquire(std::optional<Nanoseconds> wait, SubmitError& error) noexcept {
+std::optional<Ticket> Client::acquire(std::optional<Nanoseconds> wait, FailureKind& error) noexcept {
   held_.fetch_add(1, std::memory_order_relaxed);
   std::optional<Ticket> ticket = table_.try_acquire(slot_);
   if (ticket) return ticket;
@@ -88,7 +118,7 @@ std::optional<Ticket> Client::acquire(std::optional<Nanoseconds> wait, SubmitErr
     table_.wait_for_space(std::min(left, wait_time));
     if (pool_is_gone()) break;
     if (!store_results()) {
-      error = SubmitError::kNoMemory;
+      error = FailureKind::kNoMemory;
       break;
     }
     if (wait_time < kLongestWait)
@@ -101,6 +131,59 @@ std::optional<Ticket> Client::acquire(std::optional<Nanoseconds> wait, SubmitErr
   else
     forget_entry();
   return ticket;
+}
+
+bool Client::wait_for(Ticket ticket, std::optional<Nanoseconds> timeout) noexcept {
+  const auto over = [this, ticket] { return is_over(ticket); };
+  if (over() || ((!timeout || timeout->count() > 0) && t_spin.until(over))) return true;
+  const std::uint64_t end = deadline_of(timeout);
+  while (!over()) {
+    const std::uint64_t left = left_until(end);
+    if (left == 0) return false;
+    table_.entries().wait(ticket, longest_wait(left));
+    if (!over()) check_waiting_task(ticket);
+    if (pool_is_gone()) return true;  // and get() says so
+  }
+  return true;
+}
+
+Result Client::get(EntryHandle entry) noexcept {
+  wait_for(entry.ticket, std::nullopt);
+  Result result = take_result(entry);
+  counts_.count_delivered(now() - entry.begun, result.ok());
+  return result;
+}
+Result Client::take_result(const EntryHandle& entry) noexcept {
+  const Ticket ticket = entry.ticket;
+  if (table_.entries().take_result(ticket)) {
+    give_back_input(ticket);
+    const auto [failure, bytes, none] = read_result(ticket);
+    return {EntryHandle(*this, ticket, entry.begun), failure, std::span(table_.layout().output(ticket.entry), bytes)};
+  }
+  if (std::optional<Stored> stored = take_stored(ticket)) {
+    const std::span<const std::byte> bytes(stored->output.get(), stored->bytes);
+    return {Result::Memory(stored->output.release(), [](void* output) { delete[] static_cast<std::byte*>(output); }),
+            stored->failure, bytes};
+  }
+  // The pool's process is dead, or the table was overwritten.
+  forget_entry();
+  return Result(Failure{pool_is_gone() ? FailureKind::kNoWorker : FailureKind::kCorrupt, 0});
+}
+
+void Client::cancel(Ticket ticket) noexcept {
+  if (!table_.drop(ticket) && take_stored(ticket)) return;  // its entry is already given back
+  forget_entry();
+}
+
+void Client::kill(Ticket ticket) noexcept {
+  {
+    const std::lock_guard guard(stored_lock_);  // or the entry might be another task's by now
+    if (table_.kill(ticket)) {
+      notify(wakeup_fd_);
+      return forget_entry();
+    }
+  }
+  cancel(ticket);
 }
 
 // The end of a task that was taken, checked, without its output.
@@ -136,6 +219,7 @@ bool Client::store_results() noexcept {
   }
   return true;
 }
+
 std::optional<Client::Stored> Client::take_stored(Ticket ticket) noexcept {
   const std::lock_guard guard(stored_lock_);
   const auto found = stored_.find(id_of(ticket));
@@ -145,7 +229,6 @@ std::optional<Client::Stored> Client::take_stored(Ticket ticket) noexcept {
   return result;
 }
 
-// A waiting client looks from time to time: damage does not wake it, and the supervisor may be asleep.
 void Client::check_waiting_task(Ticket ticket) noexcept {
   const std::optional<TaskWord> word = table_.entries().look(ticket);
   if (!word || word->is_over()) return;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The handles that a user of the process pool holds: a Future for a task, a Result for its end, a Draft for a task whose
-// input is still being written, and Awaited for coroutines.
+// The handles that a user of the process pool holds: a Future for a task, a Result for its end, and Awaited for coroutines.
 //
 // A task is never lost and its result is never delivered twice, whichever process is killed: it ends with its output, or
 // with the reason why it has none. It may run more than once, if a worker dies in the middle of it.
@@ -19,12 +18,10 @@
 #include <utility>
 
 #include "freehold/process/table/task.hpp"
-#include "freehold/process/table/task_word.hpp"
 
 namespace freehold::process {
 
 class Client;
-class Callbacks;
 
 // A client's entry of the table. Moving leaves the source empty or, by assignment, exchanges the two.
 struct EntryHandle {
@@ -42,7 +39,7 @@ struct EntryHandle {
 
   Client* client = nullptr;  // null: no entry
   Ticket ticket;
-  std::uint64_t begun = 0;  // the time of submit(), or of draft()
+  std::uint64_t begun = 0;  // the time of submit()
 };
 
 /// Tells how a task ended: with output, or with the reason why it has none.
@@ -50,8 +47,8 @@ class Result {
  public:
   Result() noexcept = default;
   /// A result without a task.
-  /// @param failure  the reason
-  explicit Result(Failure failure) noexcept : failure_(failure) {}
+  /// @param error  the reason
+  explicit Result(Failure error) noexcept : error_(error) {}
   ~Result();
   Result(Result&& other) noexcept { swap(other); }
   Result& operator=(Result&& other) noexcept {
@@ -60,9 +57,9 @@ class Result {
   }
 
   /// @return whether the task has output.
-  [[nodiscard]] bool ok() const noexcept { return has_output_ && failure_.kind == FailureKind::kNone; }
+  [[nodiscard]] bool ok() const noexcept { return error_.kind == FailureKind::kNone; }
   /// @return why there is no output; kNone if there is one.
-  [[nodiscard]] Failure failure() const noexcept { return failure_; }
+  [[nodiscard]] Failure error() const noexcept { return error_; }
   /// @return the output, in shared memory or in this result's own; empty unless ok(). Valid as long as the result.
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return bytes_; }
   /// @return bytes() as text.
@@ -71,21 +68,27 @@ class Result {
   }
 
  private:
-  friend class Future;
+  friend class Client;
   friend class GearmanFuture;
+  // Owns the memory of an output that lies outside of the table.
+  using Memory = std::unique_ptr<void, void (*)(void*)>;
+
+  // The result of a task that was taken; its entry is given back with the result.
+  Result(EntryHandle entry, Failure error, std::span<const std::byte> bytes) noexcept
+      : entry_(std::move(entry)), error_(error), bytes_(bytes) {}
+  Result(Memory memory, Failure error, std::span<const std::byte> bytes) noexcept
+      : error_(error), bytes_(bytes), memory_(std::move(memory)) {}
   void swap(Result& other) noexcept {
     std::swap(entry_, other.entry_);
-    std::swap(failure_, other.failure_);
-    std::swap(has_output_, other.has_output_);
+    std::swap(error_, other.error_);
     std::swap(bytes_, other.bytes_);
     std::swap(memory_, other.memory_);
   }
 
   EntryHandle entry_;
-  Failure failure_;
-  bool has_output_ = false;
+  Failure error_{FailureKind::kNoTask};
   std::span<const std::byte> bytes_;
-  std::unique_ptr<void, void (*)(void*)> memory_{nullptr, nullptr};  // which bytes() lie in, if not in the table
+  Memory memory_{nullptr, nullptr};
 };
 
 /// A submitted task. Destroying it drops the task.
@@ -94,7 +97,7 @@ class Future {
   Future() noexcept = default;
   /// A future without a task.
   /// @param error  why no task was submitted
-  explicit Future(SubmitError error) noexcept : submit_error_(error) {}
+  explicit Future(FailureKind error) noexcept : error_{error} {}
   ~Future() { cancel(); }
   Future(Future&& other) noexcept = default;
   Future& operator=(Future&& other) noexcept = default;
@@ -102,7 +105,7 @@ class Future {
   /// @return whether there is a task whose result has not been taken yet.
   [[nodiscard]] bool valid() const noexcept { return entry_.client != nullptr; }
   /// @return why submit() made no task; kNone if it made one.
-  [[nodiscard]] SubmitError submit_error() const noexcept { return submit_error_; }
+  [[nodiscard]] Failure error() const noexcept { return error_; }
   /// @return the number of the task in the pool's log.
   [[nodiscard]] std::uint64_t id() const noexcept { return id_of(entry_.ticket); }
 
@@ -113,7 +116,7 @@ class Future {
   /// Waits until the task is over.
   void wait() noexcept { wait_for(std::nullopt); }
   /// Waits for the result and takes it; !valid() afterwards.
-  /// @return the result; without a task a failure, kRefused or kNoWorker.
+  /// @return the result; without a task error(), or kNoTask.
   [[nodiscard]] Result get() noexcept;
   /// Calls `function` once with the result, on the client's callback thread; !valid() afterwards, so the task can no longer
   /// be cancelled. Without a task it calls at once, on this thread.
@@ -125,13 +128,11 @@ class Future {
   void kill() noexcept;
 
  private:
-  friend class Callbacks;
   friend class Client;
-  friend class Draft;
   explicit Future(EntryHandle entry) noexcept : entry_(std::move(entry)) {}
 
   EntryHandle entry_;
-  SubmitError submit_error_ = SubmitError::kNone;
+  Failure error_;
 };
 
 /// Makes a future awaitable: `Result result = co_await Awaited(pool.submit(input))`, or co_await pool.run(input). The
@@ -160,37 +161,6 @@ class Awaited {
   Future future_;
   Result result_;
   bool has_result_ = false;
-};
-
-/// A task whose input its client writes in place, so that nothing is copied. Destroying it gives the place back.
-class Draft {
- public:
-  Draft() noexcept = default;
-  /// A draft without a place.
-  /// @param error  why no place was given
-  explicit Draft(SubmitError error) noexcept : submit_error_(error) {}
-  ~Draft();
-  Draft(Draft&& other) noexcept = default;
-  Draft& operator=(Draft&& other) noexcept = default;
-
-  /// @return whether there is a place to write to.
-  [[nodiscard]] bool valid() const noexcept { return entry_.client != nullptr; }
-  /// @return why there is no place; kNone if there is one.
-  [[nodiscard]] SubmitError submit_error() const noexcept { return submit_error_; }
-  /// @return max_input_bytes to write the input into, with old data in them; empty unless valid().
-  [[nodiscard]] std::span<std::byte> room() const noexcept;
-  /// Submits the first `bytes` of room(); !valid() afterwards.
-  /// @param bytes  the length of the input
-  /// @return the task. Errors: as Client::submit().
-  [[nodiscard]] Future submit(std::size_t bytes) noexcept;
-
- private:
-  friend class Client;
-  Draft(EntryHandle entry, const TaskOptions& options) noexcept : entry_(std::move(entry)), options_(options) {}
-
-  EntryHandle entry_;
-  TaskOptions options_;
-  SubmitError submit_error_ = SubmitError::kNone;
 };
 
 }  // namespace freehold::process

@@ -68,17 +68,17 @@ struct GearmanPool::Dispatcher {
   }
 
   GearmanFuture submit(std::span<const std::byte> input, const TaskOptions& options) {
-    const auto refuse = [this](SubmitError why) {
+    const auto refuse = [this](FailureKind why) {
       counts_.count_refused();
       return GearmanFuture(why);
     };
-    if (input.size() > options_.max_input_bytes) return refuse(SubmitError::kTooLarge);
+    if (input.size() > options_.max_input_bytes) return refuse(FailureKind::kTooLarge);
     std::unique_lock guard(lock_);
     if (!wait_until(space_, guard, options.submit_timeout, [this] { return used_ < options_.max_open_tasks; }))
-      return refuse(SubmitError::kFull);
+      return refuse(FailureKind::kFull);
     ++used_;
     TaskHeader header;
-    header.limit = nanoseconds_of(options.run_timeout);
+    header.limit = nanoseconds_of(options.run_timeout ? options.run_timeout : options_.run_timeout);
     auto task = std::make_shared<GearmanTask>(*this, id_ + std::to_string(++submitted_), with_header(header, input));
     waiting_.push_back(task);
     if (waiting_.size() > idle_ && threads_.size() < connections_) {
@@ -190,7 +190,7 @@ namespace process {
 
 GearmanFuture& GearmanFuture::operator=(GearmanFuture&& other) noexcept {
   std::swap(task_, other.task_);
-  std::swap(submit_error_, other.submit_error_);
+  std::swap(error_, other.error_);
   return *this;
 }
 
@@ -201,16 +201,14 @@ bool GearmanFuture::wait_for(std::optional<Nanoseconds> timeout) {
 }
 
 Result GearmanFuture::get() {
-  if (task_ == nullptr) return Result(failure_of(submit_error_));
+  if (task_ == nullptr) return error_.kind == FailureKind::kNone ? Result() : Result(error_);
   wait();
   const std::shared_ptr<GearmanTask> task = std::move(task_);
   Result result(task->failure);
-  if (task->failure.kind == FailureKind::kNone) {
-    result.has_output_ = true;
-    result.bytes_ = std::as_bytes(std::span(task->answer)).subspan(sizeof(AnswerHeader));
-    result.memory_ = {new std::shared_ptr<GearmanTask>(task),
-                      [](void* owner) { delete static_cast<std::shared_ptr<GearmanTask>*>(owner); }};
-  }
+  if (task->failure.kind == FailureKind::kNone)
+    result = {Result::Memory(new std::shared_ptr<GearmanTask>(task),
+                             [](void* owner) { delete static_cast<std::shared_ptr<GearmanTask>*>(owner); }),
+              task->failure, std::as_bytes(std::span(task->answer)).subspan(sizeof(AnswerHeader))};
   task->dispatcher.counts().count_delivered(now() - task->begun, result.ok());
   task->dispatcher.leave(task, true);
   return result;
@@ -223,7 +221,6 @@ void GearmanFuture::cancel() {
 }  // namespace process
 
 GearmanPool::GearmanPool(const GearmanPoolOptions& options) {
-  defaults_.run_timeout = options.run_timeout;
   std::optional<std::vector<Server>> servers = parse_servers(options.servers, error_);
   if (servers && (options.function.empty() || options.max_open_tasks == 0)) error_ = "no function, or no entry";
   if (ok()) dispatcher_ = std::make_unique<Dispatcher>(options, *std::move(servers));
@@ -232,21 +229,7 @@ GearmanPool::GearmanPool(const GearmanPoolOptions& options) {
 GearmanPool::~GearmanPool() = default;
 
 GearmanFuture GearmanPool::submit(Input input, const TaskOptions& options) {
-  return dispatcher_ ? dispatcher_->submit(input.bytes(), options) : GearmanFuture(SubmitError::kNoWorker);
-}
-
-std::size_t GearmanPool::submit_all(std::span<const std::span<const std::byte>> inputs, std::span<GearmanFuture> futures) {
-  std::size_t n = 0;
-  for (; n < inputs.size(); ++n) {
-    futures[n] = submit(inputs[n]);
-    if (!futures[n].valid()) break;
-  }
-  return n;
-}
-
-Result GearmanPool::call(Input input, const TaskOptions& options) {
-  GearmanFuture future = submit(input, options);
-  return future.valid() ? future.get() : Result(Failure{FailureKind::kNoWorker, 0});
+  return dispatcher_ ? dispatcher_->submit(input.bytes(), options) : GearmanFuture(FailureKind::kNoWorker);
 }
 
 GearmanPoolStats GearmanPool::stats() const { return dispatcher_ ? dispatcher_->stats() : GearmanPoolStats{}; }

@@ -24,7 +24,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -42,7 +41,7 @@ class GearmanFuture {
   GearmanFuture() noexcept = default;
   /// A future without a task.
   /// @param error  why no task was submitted
-  explicit GearmanFuture(SubmitError error) noexcept : submit_error_(error) {}
+  explicit GearmanFuture(FailureKind error) noexcept : error_{error} {}
   /// For the pool itself.
   /// @param task  the task
   explicit GearmanFuture(std::shared_ptr<GearmanTask> task) noexcept : task_(std::move(task)) {}
@@ -53,7 +52,7 @@ class GearmanFuture {
   /// @return whether there is a task whose result has not been taken yet.
   [[nodiscard]] bool valid() const noexcept { return task_ != nullptr; }
   /// @return why submit() made no task; kNone if it made one.
-  [[nodiscard]] SubmitError submit_error() const noexcept { return submit_error_; }
+  [[nodiscard]] Failure error() const noexcept { return error_; }
   /// Waits until the task is over.
   /// @param timeout  at most so long; nullopt: no limit
   /// @return whether it is over; true without a task.
@@ -61,7 +60,7 @@ class GearmanFuture {
   /// Waits until the task is over.
   void wait() { wait_for(std::nullopt); }
   /// Waits for the result and takes it; !valid() afterwards.
-  /// @return the result; without a task a failure, kRefused or kNoWorker.
+  /// @return the result; without a task error(), or kNoTask.
   [[nodiscard]] Result get();
   /// Drops the task. A waiting task never starts: its connection is closed within 0.1 s, and the server forgets it. The
   /// output of a running one is discarded.
@@ -69,7 +68,7 @@ class GearmanFuture {
 
  private:
   std::shared_ptr<GearmanTask> task_;
-  SubmitError submit_error_ = SubmitError::kNone;
+  Failure error_;
 };
 
 }  // namespace process
@@ -117,31 +116,18 @@ class GearmanPool {
   /// @return what is wrong with the options, in one line; empty if ok().
   [[nodiscard]] const std::string& error() const { return error_; }
 
-  /// Submits a task with defaults().
-  /// @param input  text or bytes; copied
-  /// @return the task. Errors: a future that is not valid(); its submit_error() says why.
-  [[nodiscard]] process::GearmanFuture submit(process::Input input) { return submit(input, defaults_); }
-  /// The same with options for this task.
+  /// Submits a task.
   /// @param input    text or bytes; copied
   /// @param options  of this task; only `run_timeout` and `submit_timeout` count
-  /// @return the task. Errors: as above.
-  [[nodiscard]] process::GearmanFuture submit(process::Input input, const process::TaskOptions& options);
+  /// @return the task. Errors: a future that is not valid(); its error() says why.
+  [[nodiscard]] process::GearmanFuture submit(process::Input input, const process::TaskOptions& options = {});
   /// Submits a task and waits for its result.
-  /// @param input  text or bytes; copied
-  /// @return the result; kNoWorker if the task was not accepted.
-  [[nodiscard]] process::Result call(process::Input input) { return call(input, defaults_); }
-  /// The same with options for this task.
   /// @param input    text or bytes; copied
-  /// @param options  of this task; only `run_timeout` and `submit_timeout` count
-  /// @return the result; kNoWorker if the task was not accepted.
-  [[nodiscard]] process::Result call(process::Input input, const process::TaskOptions& options);
-  /// Submits the inputs in order, until one is not accepted.
-  /// @param inputs   one for each task
-  /// @param futures  receives the tasks. Pre: as many as inputs
-  /// @return how many were submitted.
-  std::size_t submit_all(std::span<const std::span<const std::byte>> inputs, std::span<process::GearmanFuture> futures);
-  /// @return the options that submit() uses if it gets none.
-  [[nodiscard]] const process::TaskOptions& defaults() const noexcept { return defaults_; }
+  /// @param options  as of submit()
+  /// @return the result, or why the task was not accepted.
+  [[nodiscard]] process::Result call(process::Input input, const process::TaskOptions& options = {}) {
+    return submit(input, options).get();
+  }
 
   /// @return the figures of this pool.
   [[nodiscard]] GearmanPoolStats stats() const;
@@ -150,7 +136,6 @@ class GearmanPool {
 
  private:
   std::string error_;
-  process::TaskOptions defaults_;
   std::unique_ptr<Dispatcher> dispatcher_;  // null unless ok()
 };
 

@@ -97,6 +97,7 @@ unsigned slots_of(const ProcessPoolOptions& options) {
 }
 ProcessPoolOptions pool_options(ProcessPoolOptions options) {
   options.max_workers = options.max_open_tasks = slots_of(options);
+  options.run_timeout.reset();
   options.max_clients = 0;
   return options;
 }
@@ -208,20 +209,19 @@ struct GearmanSupervisor::Slots {
   std::optional<std::string> answer(std::span<const std::byte> input, std::uint64_t limit) {
     Future future = pool_.submit(input, {.run_timeout = limit != 0 ? std::optional(Nanoseconds(limit)) : std::nullopt});
     if (!future.valid()) {
-      if (future.submit_error() != SubmitError::kTooLarge) return std::nullopt;
       AnswerHeader header;
-      header.kind = FailureKind::kNoWorker;
+      header.kind = future.error().kind;
+      if (header.kind != FailureKind::kTooLarge) return std::nullopt;
       return with_header(header, {});
     }
     while (!future.wait_for(milliseconds(100)))
       if (out_of_time()) return std::nullopt;
     const Result result = future.get();
     // The component of another task has written into this machine's table: it is run again.
-    if (result.failure().kind == FailureKind::kNoWorker || result.failure().kind == FailureKind::kCorrupt)
-      return std::nullopt;
+    if (result.error().kind == FailureKind::kNoWorker || result.error().kind == FailureKind::kCorrupt) return std::nullopt;
     AnswerHeader header;
-    header.kind = result.failure().kind;
-    header.value = result.failure().value;
+    header.kind = result.error().kind;
+    header.value = result.error().value;
     return with_header(header, result.bytes());
   }
 

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "freehold/process/worker/worker.hpp"
+#include "freehold/process/worker/worker_protocol.hpp"
 
 namespace {
 constexpr const char* kUsage =

@@ -34,10 +34,12 @@ std::string text(Failure failure) {
     case FailureKind::kDeadline: return "it took longer than " + value + " ms";
     case FailureKind::kMemory: return "its worker grew beyond " + value + " MiB";
     case FailureKind::kComponent: return "the component returned " + value;
-    case FailureKind::kNoWorker: return "no worker can be started";
+    case FailureKind::kNoWorker: return "no worker can be started or reached, or the pool takes no more tasks";
     case FailureKind::kCorrupt: return "a component has written into the table of tasks";
-    case FailureKind::kRefused:
-      return failure == failure_of(SubmitError::kNoMemory) ? "too little memory is left for it" : "it was refused";
+    case FailureKind::kFull: return "as many tasks as max_open_tasks wait or run already";
+    case FailureKind::kTooLarge: return "its input is longer than max_input_bytes";
+    case FailureKind::kNoMemory: return "too little memory is left for it";
+    case FailureKind::kNoTask: return "it was dropped, or its result was taken before";
   }
   return "?";
 }

@@ -25,10 +25,10 @@ Supervisor::Supervisor(const SharedMemory& memory, int wakeup_fd, ProcessPoolOpt
       table_(memory.data()),
       wakeup_fd_(wakeup_fd),
       options_(std::move(options)),
-      local_client_(local_client) {
-  slots_ = std::make_unique<Slot[]>(table_.shape().workers);
-  observed_.resize(table_.shape().entries);
-  sockets_.assign(table_.shape().clients, -1);
+      local_client_(local_client),
+      slots_(std::make_unique<Slot[]>(table_.shape().workers)),
+      clients_(memory, wakeup_fd, table_.shape().clients),
+      watch_(table_.shape().entries) {
   for (const int fd : options_.inherited) inherited_.push_back(::fcntl(fd, F_DUPFD_CLOEXEC, kLowestPoolDescriptor));
   if (!options_.memory_cgroup.empty()) {
     // The kernel counts a task's area in the table for the worker that uses it first; it is not the worker's own memory.
@@ -39,7 +39,6 @@ Supervisor::Supervisor(const SharedMemory& memory, int wakeup_fd, ProcessPoolOpt
 
 Supervisor::~Supervisor() {
   stop();
-  for (const int socket : pending_clients_) ::close(socket);
   for (const int fd : inherited_) ::close(fd);
 }
 
@@ -64,10 +63,10 @@ void Supervisor::stop() noexcept {
 void Supervisor::wait_for_worker() noexcept {
   // No worker would come while the supervisor's own thread waits, in a callback, nor in a child of fork.
   if (::pthread_equal(::pthread_self(), thread_) != 0 || owner_ != ::getpid()) return;
-  if (was_up_.load(std::memory_order_acquire)) return;
-  worker_wanted_.store(true, std::memory_order_relaxed);
+  if (starts_.was_up()) return;
+  starts_.want_worker();
   notify(wakeup_fd_);
-  while (!was_up_.load(std::memory_order_acquire) && !is_broken() && !stopping_.load()) {
+  while (!starts_.was_up() && !is_broken() && !stopping_.load()) {
     constexpr timespec kLookInterval{0, 200'000};
     ::nanosleep(&kLookInterval, nullptr);
   }
@@ -85,7 +84,7 @@ void Supervisor::run() {
   retried_seen_at_.store(now(), std::memory_order_relaxed);
   while (!stopping_.load()) {
     const std::uint64_t time = now();
-    accept_clients();
+    clients_.accept();
     look_for_damage(time);
     kill_overdue(time);
     kill_large(time);
@@ -95,7 +94,7 @@ void Supervisor::run() {
     help_stuck_tasks(time);
     note_ready_workers();
     start_workers(time);
-    if (broken_.load(std::memory_order_relaxed)) supervision_.fail_ready({FailureKind::kNoWorker, 0});
+    if (is_broken()) supervision_.fail_ready({FailureKind::kNoWorker, 0});
     wait(time);
     reap_all();
   }
@@ -138,12 +137,12 @@ void Supervisor::wait(std::uint64_t time) {
     if (slots_[slot].pid.load(std::memory_order_relaxed) != 0) events.push_back({slots_[slot].pidfd, POLLIN, 0});
   const std::uint64_t next_purge = purge(time);
   const auto open = [&](std::uint32_t entry, TaskWord word) {
-    static_cast<void>(unchanged_since(entry, word, time));
-    return !observed_[entry].helped;
+    static_cast<void>(watch_.unchanged_since(entry, word, time));
+    return !watch_.was_helped(entry);
   };
   std::uint64_t sleep = may_sleep(time) && supervision_.prepare_idle(open) ? sync::kForever : kTick;
   sleep = std::min(sleep, next_purge);
-  if (not_before_ > time) sleep = std::min(sleep, not_before_ - time);
+  if (starts_.not_before() > time) sleep = std::min(sleep, starts_.not_before() - time);
   const int milliseconds = sleep == sync::kForever ? -1 : static_cast<int>(sleep / 1'000'000 + 1);
   const std::size_t first_error = events.size();
   for (unsigned slot = 0; options_.keep_standard_error && slot < table_.shape().workers; ++slot)
@@ -151,51 +150,25 @@ void Supervisor::wait(std::uint64_t time) {
       events.push_back({slots_[slot].standard_error, POLLIN, 0});
   std::vector<unsigned> clients;
   const std::size_t first_client = events.size();
-  for (unsigned slot = 1; slot < sockets_.size(); ++slot) {
-    if (sockets_[slot] < 0) continue;
+  for (unsigned slot = 1; slot < clients_.sockets().size(); ++slot) {
+    if (!clients_.is_connected(slot)) continue;
     clients.push_back(slot);
-    events.push_back({sockets_[slot], POLLIN | POLLRDHUP, 0});
+    events.push_back({clients_.sockets()[slot], POLLIN | POLLRDHUP, 0});
   }
   if (::poll(events.data(), events.size(), milliseconds) <= 0) return;
   if (first_client != first_error)
     for (unsigned slot = 0; slot < table_.shape().workers; ++slot) pass_standard_error_on(slots_[slot]);
-  for (std::size_t i = 0; i < clients.size(); ++i)
-    if (events[first_client + i].revents != 0) remove_client(clients[i]);
+  for (std::size_t i = 0; i < clients.size(); ++i) {
+    if (events[first_client + i].revents == 0) continue;
+    clients_.remove(clients[i]);
+    supervision_.recover_client(clients[i]);
+  }
   if ((events[0].revents & POLLIN) != 0) drain_wakeup(wakeup_fd_);
 }
 
 void Supervisor::serve(int socket) {
-  {
-    const std::lock_guard guard(pending_clients_lock_);
-    pending_clients_.push_back(socket);
-  }
+  clients_.add(socket);
   notify(wakeup_fd_);
-}
-
-void Supervisor::accept_clients() {
-  std::vector<int> pending;
-  {
-    const std::lock_guard guard(pending_clients_lock_);
-    pending.swap(pending_clients_);
-  }
-  for (const int socket : pending) {
-    unsigned slot = 1;
-    while (slot < sockets_.size() && sockets_[slot] >= 0) ++slot;
-    // A child of this process may have a copy of the socket, so its end does not tell the client that this process is dead;
-    // the pidfd does.
-    const int self = slot < sockets_.size() ? os::open_process(::getpid()) : -1;
-    if (self >= 0 && send_client_setup(socket, {memory_.fd(), wakeup_fd_, self, slot}))
-      sockets_[slot] = socket;
-    else
-      ::close(socket);
-    if (self >= 0) ::close(self);
-  }
-}
-
-// Pre: its end of the socket is closed. The system does that after the process's memory is gone.
-void Supervisor::remove_client(unsigned slot) noexcept {
-  ::close(std::exchange(sockets_[slot], -1));
-  supervision_.recover_client(slot);
 }
 
 void Supervisor::report(const PoolEvent& event) {
@@ -209,8 +182,7 @@ void Supervisor::shut_down() {
   supervision_.close();
   wait_until_dead(now() + kGrace);
   supervision_.fail_ready({FailureKind::kNoWorker, 0});
-  for (unsigned slot = 1; slot < sockets_.size(); ++slot)
-    if (sockets_[slot] >= 0) ::close(std::exchange(sockets_[slot], -1));
+  clients_.remove_all();
 }
 
 // Waits until no worker lives; kills those that live at `kill_at`.
@@ -240,12 +212,6 @@ SupervisorStats Supervisor::stats() const noexcept {
   stats.handed_on = handed_on_.load(std::memory_order_relaxed);
   for (std::size_t i = 0; i < kExitReasons; ++i) stats.ended[i] = ended_[i].load(std::memory_order_relaxed);
   return stats;
-}
-
-std::string Supervisor::broken() const {
-  if (!is_broken()) return "";
-  const std::lock_guard guard(broken_reason_lock_);
-  return broken_reason_;
 }
 
 std::vector<int> Supervisor::pids() const {

@@ -9,9 +9,12 @@
 // to clean up: the next supervisor of the same table waits until the former one's workers are dead, and gives their tasks to
 // its own.
 //
-//   supervisor.cpp          the loop, clients, and the end
-//   supervisor_workers.cpp  workers start and end; their end decides when the next one starts
+//   supervisor.cpp          the loop, and the end
+//   supervisor_workers.cpp  workers start and end
 //   supervisor_checks.cpp   deadlines, memory, stuck tasks, damage, pages to give back
+//   worker_starts.hpp       when the next worker starts, and whether the table is broken
+//   entry_watch.hpp         since when an entry is in its state
+//   served_clients.hpp      other processes that use the pool
 //
 // Workers are started by posix_spawn (vfork and exec), with the table, the wakeup eventfd and nothing else open, with
 // default signal dispositions, and in a process group of their own, so that Ctrl-C of a terminal reaches the client only.
@@ -22,11 +25,6 @@
 // Damage: a component that writes wildly may write into the table. The supervisor checks for impossible values at every
 // tick, and clients report those that they see. Then all workers are killed, the table is emptied, and every task in it
 // fails with kCorrupt.
-//
-// Start failures: after a worker that dies without a task, and without ever having ended one, the next one starts after 1
-// ms, 2 ms, 4 ms ... 1 s (the first two at once). The table is broken if no worker lives and kStartFailures in a row did
-// not come up, for kStartTimeout if workers came up before or the system was short of something. Then broken() says why,
-// and all waiting tasks fail. The supervisor goes on trying, and the first worker that comes up mends it.
 #pragma once
 #include <pthread.h>
 
@@ -34,12 +32,15 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "freehold/process/process_pool.hpp"
+#include "freehold/process/supervisor/entry_watch.hpp"
 #include "freehold/process/supervisor/memory_groups.hpp"
+#include "freehold/process/supervisor/served_clients.hpp"
+#include "freehold/process/supervisor/worker_starts.hpp"
+#include "freehold/process/table/shared_memory.hpp"
 #include "freehold/process/table/table_supervision.hpp"
 #include "freehold/process/worker/worker_protocol.hpp"
 
@@ -73,8 +74,8 @@ class Supervisor {
   // Any thread.
   [[nodiscard]] SupervisorStats stats() const noexcept;
   // Why no worker can be started at the moment; empty while all is well.
-  [[nodiscard]] std::string broken() const;
-  [[nodiscard]] bool is_broken() const noexcept { return broken_.load(std::memory_order_acquire); }
+  [[nodiscard]] std::string broken() const { return starts_.reason(); }
+  [[nodiscard]] bool is_broken() const noexcept { return starts_.is_broken(); }
   // The processes of the live workers.
   [[nodiscard]] std::vector<int> pids() const;
 
@@ -98,9 +99,6 @@ class Supervisor {
   // Nanoseconds between two checks of deadlines and memory; for which an entry is free before its pages are given back; that
   // a task may go on for when the pool ends.
   static constexpr std::uint64_t kTick = 10'000'000, kPurgeDelay = 1'000'000'000, kGrace = 1'000'000'000;
-  // Workers in a row that did not come up, and for how long, until the table is broken.
-  static constexpr unsigned kStartFailures = 5;
-  static constexpr std::uint64_t kStartTimeout = 5'000'000'000;
 
   // How a worker's process ended.
   struct EndedWorker {
@@ -110,22 +108,12 @@ class Supervisor {
     bool held;        // a task
     bool ended_some;  // tasks, before
   };
-  // The state in which a check found an entry, and since when it is in that state.
-  struct Observation {
-    TaskWord word;
-    std::uint64_t since = 0;
-    bool helped = false;                              // its client was woken once more
-    std::uint32_t clean_generation = 0;               // the generation that was purged, or has never been used
-    std::uint32_t deaths_generation = 0, deaths = 0;  // workers that died of its task
-  };
 
   // supervisor.cpp
   static void* thread_main(void* supervisor);
   void take_over() noexcept;
   void wait(std::uint64_t time);
   [[nodiscard]] bool may_sleep(std::uint64_t time) noexcept;
-  void accept_clients();
-  void remove_client(unsigned slot) noexcept;
   void shut_down();
   void wait_until_dead(std::uint64_t kill_at);
   void report(const PoolEvent& event);
@@ -139,8 +127,6 @@ class Supervisor {
   void watch(unsigned slot, pid_t pid, int standard_error);
   void note_start_failure(const std::string& why, bool transient);
   void note_ready_workers() noexcept;
-  [[nodiscard]] bool may_still_start(std::uint64_t time) const noexcept;
-  void retry_later() noexcept;
   void kill(unsigned slot) noexcept;
   void reap_all() noexcept;
   void reap(unsigned slot) noexcept;
@@ -155,7 +141,6 @@ class Supervisor {
   void kill_large(std::uint64_t time) noexcept;
   void kill_hung_starts(std::uint64_t time) noexcept;
   [[nodiscard]] bool has_had_cpu_time(const Claim& claim, std::uint64_t time, std::uint64_t beyond) noexcept;
-  [[nodiscard]] std::uint64_t unchanged_since(std::uint32_t entry, TaskWord word, std::uint64_t time) noexcept;
   void help_stuck_tasks(std::uint64_t time) noexcept;
   [[nodiscard]] bool may_have_retried(unsigned slot, std::uint64_t count, std::uint64_t time) const noexcept;
   [[nodiscard]] bool note_retried(std::uint64_t time) noexcept;
@@ -172,26 +157,16 @@ class Supervisor {
   Client* const local_client_;
   std::unique_ptr<Slot[]> slots_;
   std::unique_ptr<MemoryGroups> groups_;  // null: the supervisor checks resident memory itself
-  std::vector<Observation> observed_;     // the supervisor's thread only
+  ServedClients clients_;
+  WorkerStarts starts_;
   pthread_t thread_{};
   bool has_thread_ = false;
   int owner_ = 0;  // the process that has it
   std::atomic<bool> stopping_{false};
 
-  // Sockets from serve() that the supervisor's thread has not accepted yet.
-  std::mutex pending_clients_lock_;
-  std::vector<int> pending_clients_;
-
   // The supervisor's thread only.
-  std::vector<int> sockets_;  // the client's in each slot; -1: free. Slot 0 is this process's own
+  EntryWatch watch_;
   std::uint32_t epoch_ = 0;
-  unsigned unproductive_ = 0;          // workers in a row that ended no task, nor died of one
-  unsigned max_starting_ = 1;          // workers that may be coming up together
-  std::uint64_t doubled_at_ = 0;       // when that was doubled
-  unsigned start_failures_ = 0;        // in a row
-  std::uint64_t failing_since_ = 0;    // the first of them
-  bool failure_is_transient_ = false;  // one of them had a reason that may pass
-  std::uint64_t not_before_ = 0;       // the time of the next start
   std::uint64_t last_memory_check_ = 0;
   bool task_revoked_ = false;  // a worker has found its task changed, and not by the supervisor
   std::uint64_t ended_in_all_ = 0, no_sleep_before_ = 0;
@@ -199,12 +174,6 @@ class Supervisor {
   // Written by the supervisor's thread, read by any.
   std::atomic<std::uint64_t> started_{0}, handed_on_{0}, damaged_{0}, retried_seen_at_{0};
   std::array<std::atomic<std::uint64_t>, kExitReasons> ended_{};
-  std::atomic<bool> broken_{false};
-  std::atomic<bool> was_up_{false};  // a worker, ever
-  // Written by any thread that waits for the first worker.
-  std::atomic<bool> worker_wanted_{false};
-  mutable std::mutex broken_reason_lock_;
-  std::string broken_reason_;
 };
 
 }  // namespace freehold::process

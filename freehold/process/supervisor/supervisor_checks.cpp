@@ -40,7 +40,7 @@ struct KnownState {
 void Supervisor::kill_overdue(std::uint64_t time) noexcept {
   // A worker that was stopped before it could note when it began has begun when a check first saw it.
   const auto since = [&](const Claim& claim, std::uint64_t started, std::uint64_t limit) -> std::uint64_t {
-    const std::uint64_t seen = unchanged_since(claim.entry, claim.word, time);
+    const std::uint64_t seen = watch_.unchanged_since(claim.entry, claim.word, time);
     const std::uint64_t begun = started != 0 ? started : seen;
     if (time <= begun || time - begun <= limit) return begun;
     return has_had_cpu_time(claim, time, time - begun - limit) ? begun : 0;
@@ -55,17 +55,6 @@ void Supervisor::kill_overdue(std::uint64_t time) noexcept {
     worker.cancelled = limit == entry.kKilled;
     kill(claim->word.worker());
   }
-}
-
-// When a check first found the entry in the state in which it is.
-std::uint64_t Supervisor::unchanged_since(std::uint32_t entry, TaskWord word, std::uint64_t time) noexcept {
-  Observation& seen = observed_[entry];
-  if (!seen.word.same_attempt(word)) {
-    seen.word = word;
-    seen.since = time;
-    seen.helped = false;
-  }
-  return seen.since;
 }
 
 // A worker that waited for a CPU when its task's limit passed gets 5 ms of CPU time before it is killed. Without that, 1 of
@@ -113,10 +102,10 @@ void Supervisor::kill_hung_starts(std::uint64_t time) noexcept {
 
 void Supervisor::help_stuck_tasks(std::uint64_t time) noexcept {
   const auto stuck = [&](std::uint32_t entry, TaskWord word) {
-    const bool is_stuck = time - unchanged_since(entry, word, time) >= kTick;
+    const bool is_stuck = time - watch_.unchanged_since(entry, word, time) >= kTick;
     if (!word.is_over()) return is_stuck;
     // Once: a result may wait for its client for any time.
-    return is_stuck && !std::exchange(observed_[entry].helped, true);
+    return is_stuck && watch_.help(entry);
   };
   supervision_.help_stuck(stuck);
 }
@@ -127,8 +116,8 @@ std::uint64_t Supervisor::purge(std::uint64_t time) {
   std::uint64_t next = sync::kForever;
   for (std::uint32_t i = 0; table_.layout().has_large_areas() && i < table_.shape().entries; ++i) {
     const TaskWord word = table_.entries().word(i);
-    if (word.state() != TaskState::kFree || word.generation() == observed_[i].clean_generation) continue;
-    const std::uint64_t free_for = time - unchanged_since(i, word, time);
+    if (word.state() != TaskState::kFree || watch_.is_clean(i, word.generation())) continue;
+    const std::uint64_t free_for = time - watch_.unchanged_since(i, word, time);
     if (free_for < kPurgeDelay) {
       next = std::min(next, kPurgeDelay - free_for);
       continue;
@@ -138,7 +127,7 @@ std::uint64_t Supervisor::purge(std::uint64_t time) {
     const auto give_back = [&](std::uint64_t offset, std::uint64_t bytes) { memory_.purge(offset, bytes); };
     table_.layout().purge_input(i, give_back);
     table_.layout().purge_output(i, give_back);
-    observed_[i].clean_generation = ticket->generation;
+    watch_.set_clean(i, ticket->generation);
     table_.drop(*ticket);
   }
   return next;
@@ -173,8 +162,8 @@ void Supervisor::look_for_damage(std::uint64_t time) {
   KnownState known{
       .own_epoch = epoch_,
       .is_live = [&](unsigned worker) { return slots_[worker].pid.load(std::memory_order_relaxed) != 0; },
-      .is_connected = [&](unsigned client) { return client == 0 || sockets_[client] >= 0; },
-      .lasts = [&](std::uint32_t i, TaskWord word) { return time - unchanged_since(i, word, time) >= 2 * kTick; },
+      .is_connected = [&](unsigned client) { return clients_.is_connected(client); },
+      .lasts = [&](std::uint32_t i, TaskWord word) { return time - watch_.unchanged_since(i, word, time) >= 2 * kTick; },
       .asked = std::vector<bool>(table_.shape().workers)};
   const char* damaged = supervision_.find_damage(known);
   if (!note_retried(time) && damaged == nullptr) damaged = "a worker's counts";
@@ -191,7 +180,7 @@ void Supervisor::reset_table(const char* damaged) {
   epoch_ = static_cast<std::uint32_t>(damaged_.load(std::memory_order_relaxed) << 16 | (now() >> 20 & 0xffff));
   // Odd multiples of the time: no ticket has this generation, but by a chance of 2^-32.
   supervision_.reset(static_cast<std::uint32_t>(now() * 0x9e3779b97f4a7c15 >> 32), epoch_);
-  for (Observation& seen : observed_) seen = {};  // used pages are purged later
+  watch_.reset();
 }
 
 }  // namespace freehold::process

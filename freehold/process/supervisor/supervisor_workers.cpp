@@ -90,27 +90,20 @@ unsigned Supervisor::starting() const noexcept {
   return n;
 }
 
-// One worker at a time starts for waiting tasks, so that short tasks do not start as many workers as there are tasks. While
-// it is not up and tasks still wait, each tick doubles how many may start at once.
 void Supervisor::start_workers(std::uint64_t time) {
   const unsigned most = std::min(options_.max_workers, table_.shape().workers);
-  const bool is_waited_for = worker_wanted_.load(std::memory_order_relaxed) && !was_up_.load(std::memory_order_relaxed);
-  const unsigned least = std::max(options_.min_workers, is_waited_for ? 1U : 0U);
-  if (time - doubled_at_ >= kTick && max_starting_ < most) {
-    doubled_at_ = time;
-    max_starting_ *= 2;
-  }
-  while (time >= not_before_ && live() < most) {
+  const unsigned least = std::max(options_.min_workers, starts_.is_awaited() ? 1U : 0U);
+  starts_.look(time, kTick, most);
+  while (time >= starts_.not_before() && live() < most) {
     const unsigned coming_up = starting();
-    if (coming_up == 0) max_starting_ = 1;
-    const bool may_start = coming_up < max_starting_ && supervision_.request_notify() &&
+    const bool may_start = starts_.may_start(coming_up) && supervision_.request_notify() &&
                            (coming_up == 0 || coming_up < table_.entries().count(TaskState::kReady));
-    const bool wanted = broken_.load(std::memory_order_relaxed) ? live() == 0 : may_start;
+    const bool wanted = is_broken() ? live() == 0 : may_start;
     if (live() >= least && !wanted) return;
     unsigned slot = 0;
     while (slots_[slot].pid.load(std::memory_order_relaxed) != 0) ++slot;
-    spawn(slot);  // if it fails, retry_later() says when to try again
-    if (coming_up == 0) doubled_at_ = time;
+    spawn(slot);  // if it fails, not_before() says when to try again
+    starts_.note_start(coming_up, time);
   }
 }
 
@@ -120,7 +113,10 @@ void Supervisor::spawn(unsigned slot) {
   int standard_error = -1;
   if (const int error = start_process(slot, pid, standard_error); error != 0) {
     const bool transient = error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE || error == ETXTBSY;
-    note_start_failure(std::string("cannot be started: ") + std::strerror(error), transient);
+    const bool is_ours = error == ENOENT && !options_.component.empty();
+    note_start_failure(std::string("cannot be started: ") + std::strerror(error) +
+                           (is_ours ? "; FREEHOLD_WORKER_PROGRAM can name another one" : ""),
+                       transient);
     return;
   }
   watch(slot, pid, standard_error);
@@ -198,43 +194,16 @@ int Supervisor::start_process(unsigned slot, pid_t& pid, int& error_end) {
 // A worker did not come up. `transient`: for a reason that does not lie in its program.
 void Supervisor::note_start_failure(const std::string& why, bool transient) {
   ended_[static_cast<std::size_t>(ExitReason::kNeverUp)].fetch_add(1, std::memory_order_relaxed);
-  const std::uint64_t time = now();
-  if (start_failures_++ == 0) {
-    failing_since_ = time;
-    failure_is_transient_ = false;
-  }
-  failure_is_transient_ = failure_is_transient_ || transient;
-  retry_later();
-  if (options_.log) report({.kind = PoolEvent::Kind::kStartFailed, .text = why, .last_lines = {}});
-  if (live() != 0 || may_still_start(time)) return;
-  {
-    const std::lock_guard guard(broken_reason_lock_);
-    broken_reason_ = "the worker program " + (options_.command.empty() ? "" : options_.command[0]) + " " + why;
-  }
-  const bool before = broken_.exchange(true, std::memory_order_release);  // pairs with is_broken()
-  if (!before && options_.log) report({.kind = PoolEvent::Kind::kBroken, .text = broken(), .last_lines = {}});
-}
-
-// Returns whether the next worker may come up, although the last ones did not.
-bool Supervisor::may_still_start(std::uint64_t time) const noexcept {
-  if (start_failures_ < kStartFailures) return true;
-  return (was_up_.load(std::memory_order_relaxed) || failure_is_transient_) && time - failing_since_ < kStartTimeout;
+  const std::string program = "the worker program " + (options_.command.empty() ? "" : options_.command[0]) + " ";
+  const bool breaks = starts_.note_failure(now(), program + why, transient, live() != 0);
+  if (!options_.log) return;
+  report({.kind = PoolEvent::Kind::kStartFailed, .text = why, .last_lines = {}});
+  if (breaks) report({.kind = PoolEvent::Kind::kBroken, .text = broken(), .last_lines = {}});
 }
 
 void Supervisor::note_ready_workers() noexcept {
-  for (unsigned slot = 0; slot < table_.shape().workers; ++slot) {
-    if (slots_[slot].pid.load(std::memory_order_relaxed) == 0 || !table_.workers().is_up(slot)) continue;
-    start_failures_ = 0;
-    broken_.store(false, std::memory_order_relaxed);
-    was_up_.store(true, std::memory_order_release);
-    return;
-  }
-}
-
-void Supervisor::retry_later() noexcept {
-  constexpr std::uint64_t kMillisecond = 1'000'000;
-  if (++unproductive_ <= 2) return;
-  not_before_ = now() + (kMillisecond << std::min(unproductive_ - 3, 10u));
+  for (unsigned slot = 0; slot < table_.shape().workers; ++slot)
+    if (slots_[slot].pid.load(std::memory_order_relaxed) != 0 && table_.workers().is_up(slot)) return starts_.note_up();
 }
 
 void Supervisor::kill(unsigned slot) noexcept {
@@ -313,10 +282,7 @@ Failure Supervisor::reason_of(unsigned slot, EndedWorker& ended) noexcept {
 void Supervisor::recover(unsigned slot, int pid, ExitReason exit_reason, Failure reason) {
   const auto told = [&](std::uint32_t entry, TaskWord word, bool handed_on) {
     handed_on_.fetch_add(handed_on ? 1 : 0, std::memory_order_relaxed);
-    // The word counts attempts, unless a component has written into it.
-    Observation& seen = observed_[entry];
-    if (std::exchange(seen.deaths_generation, word.generation()) != word.generation()) seen.deaths = 0;
-    if (++seen.deaths > TaskWord::kMaxAttempts) task_revoked_ = true;
+    if (watch_.dies_too_often(entry, word.generation())) task_revoked_ = true;
     using Kind = PoolEvent::Kind;
     if (options_.log)
       report({.kind = handed_on          ? Kind::kTaskHandedOn
@@ -347,20 +313,14 @@ void Supervisor::pass_standard_error_on(Slot& slot) noexcept {
 // Decides from the worker's end when the next one starts.
 void Supervisor::note_end(const Slot& worker, const EndedWorker& ended) {
   if (ended.was_up) {
-    start_failures_ = 0;
-    broken_.store(false, std::memory_order_relaxed);
-    was_up_.store(true, std::memory_order_release);
+    // A worker that died of its task says nothing about the next one.
+    starts_.note_end(retired(ended.exit_reason) || ended.held || ended.ended_some, now());
     if (options_.log)
       report({.kind = PoolEvent::Kind::kWorkerEnded,
               .worker = ended.pid,
               .exit_reason = ended.exit_reason,
               .text = {},
               .last_lines = worker.last_lines});
-    // A worker that died of its task says nothing about the next one.
-    if (retired(ended.exit_reason) || ended.held || ended.ended_some)
-      unproductive_ = 0;
-    else
-      retry_later();
   } else if (worker.kill_reason.kind == FailureKind::kDeadline) {
     note_start_failure("does not come up within " + std::to_string(worker.kill_reason.value) + " ms", true);
   } else {

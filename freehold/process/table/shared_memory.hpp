@@ -5,6 +5,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 namespace freehold::process {
 
@@ -33,6 +34,9 @@ class SharedMemory {
   std::uint64_t bytes_ = 0;
 };
 
+// Connects to the server of that name (NamedSocket), and waits for at most 10 s until it answers. Returns the socket, or -1
+// and why.
+[[nodiscard]] int connect_to(const std::string& name, std::string& error);
 // A client in another process gets these: descriptors and a slot number, as they go over a Unix socket.
 struct ClientSetup {
   int memory = -1, wakeup_fd = -1;

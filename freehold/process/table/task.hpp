@@ -35,7 +35,16 @@ class Input {
   std::span<const std::byte> bytes_;
 };
 
-/// Why a task has no output.
+// A task of a client, until the client has taken its result: the entry, and which of the entry's tasks it is.
+struct Ticket {
+  std::uint32_t entry = 0;
+  std::uint32_t generation = 0;
+};
+[[nodiscard]] constexpr std::uint64_t id_of(Ticket ticket) noexcept {
+  return std::uint64_t{ticket.generation} << 32 | ticket.entry;
+}
+
+/// Why a task has no output, or why it could not begin; the numbers are those of freehold_process_result.
 enum class FailureKind : std::uint32_t {
   kNone,       ///< it has one
   kSignal,     ///< its worker was killed by a signal; value: the number, or 0 if another process reaped the worker
@@ -43,9 +52,13 @@ enum class FailureKind : std::uint32_t {
   kDeadline,   ///< it ran beyond its time limit; value: the limit in milliseconds
   kMemory,     ///< its worker held more memory than allowed; value: the limit in MiB
   kComponent,  ///< the component rejected it; value: the number that the component returned
-  kNoWorker,   ///< no worker could be started, or the pool was shut down
+  kNoWorker,   ///< no worker can be started or reached, or the pool takes no more tasks; the pool's error() says more
   kCorrupt,    ///< the task table was overwritten, so nothing that is known of the task can be trusted
-  kRefused,    ///< submit() made no task; value: the SubmitError
+  // From here on submit() made no task.
+  kFull = 32,      ///< the table stayed full for as long as the caller would wait
+  kTooLarge = 33,  ///< the input is longer than max_input_bytes
+  kNoMemory = 35,  ///< less memory is left than a large input needs, or a result that must leave the table
+  kNoTask = 37,    ///< the future is empty: it was dropped, or its result was taken before
 };
 
 /// How a task failed: the kind and its figure.
@@ -57,23 +70,6 @@ struct Failure {
   /// @return whether kind and value are equal.
   friend constexpr bool operator==(const Failure& a, const Failure& b) noexcept = default;
 };
-
-/// Why submit() made no task.
-enum class SubmitError : std::uint8_t {
-  kNone,      ///< it made one
-  kFull,      ///< the table stayed full for as long as the caller would wait
-  kTooLarge,  ///< the input is longer than max_input_bytes
-  kNoWorker,  ///< no worker can be started, or the pool is gone
-  kNoMemory,  ///< the system, or this process's memory cgroup, has less memory left than a large input needs, or a result
-};
-
-/// The failure that get() of a future without a task returns.
-/// @param error  why there is no task
-/// @return kNoWorker or kRefused.
-[[nodiscard]] constexpr Failure failure_of(SubmitError error) noexcept {
-  return {error == SubmitError::kNoWorker ? FailureKind::kNoWorker : FailureKind::kRefused,
-          static_cast<std::int32_t>(error)};
-}
 
 /// Which of two waiting tasks starts first.
 enum class Priority : std::uint8_t {
@@ -93,18 +89,18 @@ struct RetryOptions {
   Nanoseconds delay{0};                     ///< before the next run, in whole milliseconds
 };
 
-/// The limits of a task, and when it starts. A limit that is nullopt is none, as everywhere in this interface; 0 is a limit
-/// of zero.
+/// The limits of a task, and when it starts. What is left out is as the pool's options say; Nanoseconds::max() is no limit,
+/// 0 a limit of zero.
 struct TaskOptions {
   /// Time limit of one run. Beyond it the worker is killed and the task is tried again.
   std::optional<Nanoseconds> run_timeout{};
-  /// Time limit from submission to result, over waiting and all attempts.
+  /// Time limit from submission to result, over waiting and all attempts; nullopt: no limit.
   std::optional<Nanoseconds> total_timeout{};
   unsigned max_attempts = 0;              ///< runs in all, if workers die; 0: the pool's number
   Priority priority = Priority::kNormal;  ///< the older of equal tasks starts first
-  RetryOptions retry{};                   ///< for tasks that the component rejects
-  /// How long submit() waits while the table is full. Results that no caller has got yet are moved out of the table then, so
-  /// a program may keep any number of futures.
+  RetryOptions retry{};                   ///< for tasks that the component rejects; max_attempts 0: the pool's
+  /// How long submit() waits while the table is full; nullopt: no limit. Results that no caller has got yet are moved out of
+  /// the table then, so a program may keep any number of futures.
   std::optional<Nanoseconds> submit_timeout{};
 };
 

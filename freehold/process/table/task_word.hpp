@@ -14,16 +14,9 @@
 #pragma once
 #include <cstdint>
 
-namespace freehold::process {
+#include "freehold/process/table/task.hpp"
 
-// A task of a client, until the client has taken its result: the entry, and which of the entry's tasks it is.
-struct Ticket {
-  std::uint32_t entry = 0;
-  std::uint32_t generation = 0;
-};
-[[nodiscard]] constexpr std::uint64_t id_of(Ticket ticket) noexcept {
-  return std::uint64_t{ticket.generation} << 32 | ticket.entry;
-}
+namespace freehold::process {
 
 enum class TaskState : std::uint8_t {
   kFree,     // no client has it

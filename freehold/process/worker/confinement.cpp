@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "freehold/os/sandbox.hpp"
+#include "freehold/process/worker/worker_protocol.hpp"
 
 namespace freehold::process {
 namespace {

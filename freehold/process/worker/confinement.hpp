@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The rights of a worker, for a component that should not have all rights of its user: files below some folders only
-// (Landlock), no sockets (seccomp), no programs that gain rights (no_new_privs). The worker calls confine() before it loads
-// the component, and its children inherit the limits. If the kernel refuses, the worker ends with WorkerExit::kNotConfined.
-//
-// Threads: confine() limits the calling thread and the processes that it starts.
+// (Landlock), no sockets (seccomp), no programs that gain rights (no_new_privs). The worker takes them up before it loads
+// the component, and its children inherit the limits. If the kernel refuses, the worker ends.
 #pragma once
 #include <string>
 #include <vector>
@@ -24,13 +22,5 @@ struct Confinement {
   /// @return whether there is a limit at all.
   [[nodiscard]] bool wanted() const noexcept { return no_network || files; }
 };
-
-// The rights as the value of the environment variable that a worker gets, and back.
-inline constexpr const char* kConfineVariable = "FREEHOLD_CONFINE";
-[[nodiscard]] std::string text_of(const Confinement& confinement);
-[[nodiscard]] Confinement confinement_of(const std::string& text);
-
-// Returns an errno, and the part of the kernel that refused.
-[[nodiscard]] int confine(const Confinement& confinement, const char*& part) noexcept;
 
 }  // namespace freehold::process

@@ -16,6 +16,8 @@
 #include "freehold/os/pages.hpp"
 #include "freehold/process/client/spin.hpp"
 #include "freehold/process/process_info.hpp"
+#include "freehold/process/table/shared_memory.hpp"
+#include "freehold/process/table/task_table.hpp"
 #include "freehold/process/worker/confinement.hpp"
 #include "freehold/process/worker/worker_protocol.hpp"
 
@@ -33,28 +35,55 @@ void prefer_to_be_killed() noexcept {
 }
 }  // namespace
 
-Worker::Worker() noexcept : born_(now()) {
+// The table of the supervisor that started this process, and the worker's place in it.
+class Worker::AttachedTable {
+ public:
+  // Attaches; false: no supervisor has started this process.
+  [[nodiscard]] bool attach() noexcept;
+  [[nodiscard]] int run(freehold_component* component) noexcept;
+
+ private:
+  [[nodiscard]] bool hide_from_children(const SharedMemory& memory) noexcept;
+  void run_task(Table& table, const Claim& claim, freehold_component* component) noexcept;
+  [[nodiscard]] int retire(std::uint64_t tasks) noexcept;
+
+  const std::uint64_t born_ = now();
+  SharedMemory memory_;
+  TableShape shape_;
+  const bool* original_ = nullptr;  // false in a forked child, where the page is wiped
+  unsigned slot_ = 0;
+  WorkerLimits limits_;
+  std::uint64_t rss_checked_at_ = 0;
+};
+
+Worker::Worker() noexcept : table_(std::make_unique<AttachedTable>()) {
+  if (!table_->attach()) table_.reset();
+}
+Worker::~Worker() = default;
+int Worker::run(freehold_component* component) noexcept { return table_->run(component); }
+
+bool Worker::AttachedTable::attach() noexcept {
   const char* const text = std::getenv(kWorkerVariable);
   int parent = 0;
   unsigned epoch = 0;
   unsigned long long idle = 0, age = 0, tasks = 0, rss = 0;
   if (text == nullptr ||
       std::sscanf(text, "%u %d %u %llu %llu %llu %llu", &slot_, &parent, &epoch, &idle, &age, &tasks, &rss) != 7)
-    return;
+    return false;
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(static_cast<int>(WorkerExit::kClosed));  // it died before we asked
   limits_ = {.idle = idle, .max_age = age, .max_tasks = tasks, .max_rss = rss};
   SharedMemory memory = SharedMemory::attach(kTableDescriptor);
   const std::optional<TableShape> shape =
       memory.ok() ? Table::shape_of(memory.data(), memory.bytes()) : std::optional<TableShape>();
-  if (!shape) return;
+  if (!shape) return false;
   shape_ = *shape;
-  if (!hide_from_children(memory)) return;
+  if (!hide_from_children(memory)) return false;
   prefer_to_be_killed();
   Table table(memory.data(), shape_);
   // A component that runs over its buffer, or over the table's end, meets these.
   table.layout().for_each_guard([](std::byte* page, std::size_t bytes) { os::MappedFile::forbid(page, bytes); });
-  if (slot_ >= table.shape().workers) return;
+  if (slot_ >= table.shape().workers) return false;
   if (!table.workers().enter(slot_, identity_of(0), epoch)) ::_exit(static_cast<int>(WorkerExit::kClosed));
   if (const char* const how = std::getenv(kConfineVariable); how != nullptr) {
     const char* part = "";
@@ -64,10 +93,11 @@ Worker::Worker() noexcept : born_(now()) {
     }
   }
   memory_ = static_cast<SharedMemory&&>(memory);
+  return true;
 }
 
 // Keeps table and descriptors from the children of the component, and from the programs that they exec.
-bool Worker::hide_from_children(const SharedMemory& memory) noexcept {
+bool Worker::AttachedTable::hide_from_children(const SharedMemory& memory) noexcept {
   for (const int fd : {kTableDescriptor, kWakeupDescriptor}) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
   void* const mark = os::MappedFile::map_zero_in_children(os::page_bytes());
   if (mark == nullptr || !os::MappedFile::keep_from_children(memory.data(), memory.bytes())) return false;
@@ -75,7 +105,7 @@ bool Worker::hide_from_children(const SharedMemory& memory) noexcept {
   return true;
 }
 
-int Worker::run(freehold_component* component) noexcept {
+int Worker::AttachedTable::run(freehold_component* component) noexcept {
   Table table(memory_.data(), shape_);
   table.workers().set_up(slot_, true);
   notify(kWakeupDescriptor);
@@ -96,7 +126,7 @@ int Worker::run(freehold_component* component) noexcept {
   }
 }
 
-void Worker::run_task(Table& table, const Claim& claim, freehold_component* component) noexcept {
+void Worker::AttachedTable::run_task(Table& table, const Claim& claim, freehold_component* component) noexcept {
   auto& entry = table.entries()[claim.entry];
   if (entry.limit.load(std::memory_order_relaxed) != 0) entry.began(now());
   std::size_t bytes = 0;
@@ -122,7 +152,7 @@ void Worker::run_task(Table& table, const Claim& claim, freehold_component* comp
 }
 
 // Returns the exit status if this was the last task, else 0.
-int Worker::retire(std::uint64_t tasks) noexcept {
+int Worker::AttachedTable::retire(std::uint64_t tasks) noexcept {
   constexpr std::uint64_t kTasksBetweenChecks = 64;
   if (limits_.max_tasks != 0 && tasks >= limits_.max_tasks) return static_cast<int>(WorkerExit::kMaxTasks);
   if (limits_.max_age == 0 && limits_.max_rss == 0) return 0;

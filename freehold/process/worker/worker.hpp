@@ -18,12 +18,9 @@
 //
 // Threads: the main thread only.
 #pragma once
-#include <cstdint>
+#include <memory>
 
 #include "freehold/component.h"
-#include "freehold/process/table/shared_memory.hpp"
-#include "freehold/process/table/task_table.hpp"
-#include "freehold/process/worker/worker_protocol.hpp"
 
 namespace freehold::process {
 
@@ -33,25 +30,19 @@ class Worker {
   /// Attaches to the supervisor that started this process, and asks the system to be killed with it.
   /// Errors: !ok() if no supervisor has started this process.
   Worker() noexcept;
+  ~Worker();
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
   /// @return whether it is attached.
-  [[nodiscard]] bool ok() const noexcept { return memory_.ok(); }
+  [[nodiscard]] bool ok() const noexcept { return table_ != nullptr; }
   /// Runs tasks until it is time to end. Pre: ok().
   /// @param component  called for each task, on this thread
   /// @return the exit status, with which the program must end.
   int run(freehold_component* component) noexcept;
 
  private:
-  [[nodiscard]] bool hide_from_children(const SharedMemory& memory) noexcept;
-  void run_task(Table& table, const Claim& claim, freehold_component* component) noexcept;
-  [[nodiscard]] int retire(std::uint64_t tasks) noexcept;
-
-  SharedMemory memory_;
-  TableShape shape_;
-  const bool* original_ = nullptr;  // false in a forked child, where the page is wiped
-  unsigned slot_ = 0;
-  WorkerLimits limits_;
-  std::uint64_t born_ = 0;
-  std::uint64_t rss_checked_at_ = 0;
+  class AttachedTable;
+  std::unique_ptr<AttachedTable> table_;  // null: not attached
 };
 
 }  // namespace freehold::process

@@ -3,8 +3,11 @@
 // limits, exit statuses. Any thread.
 #pragma once
 #include <cstdint>
+#include <string>
 
 namespace freehold::process {
+
+struct Confinement;
 
 // The descriptors that a worker starts with: the table, the wakeup eventfd, and those that the pool's options name. Those of
 // the pool's process lie above them.
@@ -21,6 +24,13 @@ void drain_wakeup(int wakeup_fd) noexcept;
 
 // The variable that carries the worker's slot, its supervisor and its limits.
 inline constexpr const char* kWorkerVariable = "FREEHOLD_WORKER";
+
+// The rights as the value of the variable that carries them, and back.
+inline constexpr const char* kConfineVariable = "FREEHOLD_CONFINE";
+[[nodiscard]] std::string text_of(const Confinement& confinement);
+[[nodiscard]] Confinement confinement_of(const std::string& text);
+// Limits the calling thread and the processes that it starts. Returns an errno, and the part of the kernel that refused.
+[[nodiscard]] int confine(const Confinement& confinement, const char*& part) noexcept;
 
 // When a worker ends by itself; 0 is never.
 struct WorkerLimits {

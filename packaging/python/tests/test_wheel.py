@@ -48,7 +48,7 @@ def test_wheel_holds_licences_of_what_it_brings() -> None:
 
 def test_binaries_find_their_libraries_in_the_wheel() -> None:
     assert {file.name for file in BINARIES} >= {"freehold", "freehold-worker", "libfreehold.so", "libfreehold_process.so",
-                                                "libfreehold-probe.so", "libfreehold-pad.so", "freehold-doctor-example"}
+                                                "libfreehold-probe.so", "libfreehold-pad.so", "libfreehold-age.so", "freehold-doctor-example"}
     for file in BINARIES:
         needed = subprocess.run(["ldd", file], capture_output=True, text=True, check=True).stdout
         assert "not found" not in needed, file

@@ -19,6 +19,9 @@
 //! With `FREEHOLD_CHECK=1` misuse by `unsafe` code is reported and ends the process: double frees, frees of foreign and interior
 //! pointers, writes beyond a block or to a freed one, and a `Layout` that is not the one of the allocation. With
 //! `FREEHOLD_GUARD_RATE=1000` one allocation in a thousand lies between pages that nobody may access.
+//!
+//! With the feature `allocator-api2` a [`Heap`] is an `Allocator` of that crate, for the containers of `allocator_api2`, `hashbrown` and
+//! others: `Vec::new_in(&heap)`. With `pools` there is `Pool`, too, for objects of one size; a C++ runtime is linked then.
 #![no_std]
 #![warn(missing_docs)]
 
@@ -26,6 +29,11 @@ use core::alloc::{GlobalAlloc, Layout};
 use core::ffi::{c_char, c_void, CStr};
 use core::marker::PhantomData;
 use core::sync::atomic::{AtomicUsize, Ordering};
+
+#[cfg(feature = "allocator-api2")]
+mod allocator;
+#[cfg(feature = "pools")]
+pub use allocator::Pool;
 
 extern "C" {
     fn freehold_rust_allocate(bytes: usize, alignment: usize) -> *mut c_void;
@@ -101,11 +109,12 @@ pub fn idle() -> usize {
     unsafe { freehold_rust_idle() }
 }
 
-/// Limits the memory of blocks together with the free memory that is kept; 0 ends the limit. Beyond it allocations fail.
-/// Returns the former limit, 0 if there was none.
-pub fn set_limit(bytes: usize) -> usize {
+/// Limits the memory of blocks together with the free memory that is kept; `None` ends the limit. Beyond it allocations fail.
+/// Returns the former limit.
+pub fn set_limit(bytes: Option<usize>) -> Option<usize> {
     // SAFETY: any thread, at any time.
-    unsafe { freehold_rust_set_limit(bytes) }
+    let former = unsafe { freehold_rust_set_limit(bytes.unwrap_or(usize::MAX)) };
+    (former != usize::MAX).then_some(former)
 }
 
 /// In checked mode (`FREEHOLD_CHECK=1`): looks at all blocks, reports those that were written to beyond their ends or after they were
@@ -181,7 +190,7 @@ pub struct Counts {
 /// ```
 /// # #[global_allocator]
 /// # static ALLOCATOR: freehold::Freehold = freehold::Freehold;
-/// let heap = freehold::Heap::new(core::ffi::CStr::from_bytes_with_nul(b"orders\0").unwrap(), 64 << 20).unwrap();
+/// let heap = freehold::Heap::new(core::ffi::CStr::from_bytes_with_nul(b"orders\0").unwrap(), Some(64 << 20)).unwrap();
 /// let numbers: Vec<u64> = {
 ///     let _scope = heap.enter();
 ///     (0..1000).collect()
@@ -202,13 +211,13 @@ unsafe impl Send for Heap {}
 unsafe impl Sync for Heap {}
 
 impl Heap {
-    /// A new heap, which takes no memory before its first block. `limit_bytes`: of what it uses; 0: no limit. `None`: there is no
-    /// memory for it.
-    pub fn new(name: &'static CStr, limit_bytes: usize) -> Option<Heap> {
+    /// A new heap, which takes no memory before its first block. `limit_bytes`: of what it uses. `None`: there is no memory
+    /// for it.
+    pub fn new(name: &'static CStr, limit_bytes: Option<usize>) -> Option<Heap> {
         let options = HeapOptions {
             size: core::mem::size_of::<HeapOptions>(),
             name: name.as_ptr(),
-            limit_bytes,
+            limit_bytes: limit_bytes.map_or(0, |bytes| bytes.max(1)),
             ..HeapOptions::default()
         };
         // SAFETY: the options are whole, and the name lives for ever.

@@ -89,8 +89,9 @@ fn stats_count_and_trim_gives_back() {
 
 #[test]
 fn limit_is_handed_back() {
-    assert_eq!(freehold::set_limit(64 << 30), 0);
-    assert_eq!(freehold::set_limit(0), 64 << 30);
+    assert_eq!(freehold::set_limit(Some(64 << 30)), None);
+    assert_eq!(freehold::set_limit(None), Some(64 << 30));
+    assert_eq!(freehold::set_limit(None), None);
 }
 
 #[test]
@@ -123,7 +124,7 @@ fn counts_are_exact_while_other_threads_allocate() {
 #[test]
 fn a_scope_has_its_blocks_from_the_heap_until_its_end() {
     let name = std::ffi::CStr::from_bytes_with_nul(b"tests\0").unwrap();
-    let heap = freehold::Heap::new(name, 0).unwrap();
+    let heap = freehold::Heap::new(name, None).unwrap();
     let (kept, plain) = {
         let _scope = heap.enter();
         let kept: Vec<u64> = (0..1000).collect();

@@ -3,13 +3,18 @@
 // standard output when they are there.
 //   heap_held quiet         nothing else happens
 //   heap_held busy          three threads allocate and free at two further sites, as fast as they can
+//   heap_held alone         the main thread does the same, and there is no other one
+//   heap_held confined      the same, once it has announced a filter of system calls
+//   heap_held forks         forks over and over; the children load a library
 //   heap_held growing       one thread allocates more and more, so that each moment is the peak
 //   heap_held ends          the same as busy, and ends by itself after a while
 //   heap_held fork          a child, which names itself: "ready PID"; it holds twice the blocks of one site
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -55,6 +60,19 @@ static void* move(void* nothing) {
   }
   return nothing;
 }
+static void fork_on(void) {
+  for (;;) {
+    growing_500_site(500);
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(20);
+      for (int i = 0; i < 100; ++i) growing_500_site(500);
+      _exit(dlopen("libm.so.6", RTLD_NOW) == NULL);
+    }
+    int status = 0;
+    if (waitpid(child, &status, 0) != child || status != 0) abort();
+  }
+}
 static void* grow(void* nothing) {
   for (int i = 0; i < 2000000; ++i) growing_500_site(500);
   return nothing;
@@ -92,7 +110,10 @@ int main(int argc, char** argv) {
   }
   if (strcmp(mode, "busy") == 0 || strcmp(mode, "ends") == 0) start(move, 3);
   if (strcmp(mode, "growing") == 0) start(grow, 1);
+  if (strcmp(mode, "confined") == 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return 5;
   say("ready\n");
+  if (strcmp(mode, "alone") == 0 || strcmp(mode, "confined") == 0) move(NULL);
+  if (strcmp(mode, "forks") == 0) fork_on();
   if (strcmp(mode, "ends") == 0) {
     const struct timespec pause = {.tv_sec = 0, .tv_nsec = 300000000};
     nanosleep(&pause, NULL);

@@ -33,7 +33,7 @@ struct Customer {
 void* volatile g_last;
 
 void allocate(int n, std::size_t bytes) {
-  for (int i = 0; i < n; ++i) g_last = std::malloc(bytes);
+  for (int i = 0; i < n; ++i) g_last = std::memset(std::malloc(bytes), 1, bytes);
 }
 
 void say(const std::string& line) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* A component that does what its task says: "upper TEXT", "crash", "exit N", "refuse N", "sleep MS", "pid", "lines", "print
- * TEXT", "note X FILE" (adds X to the file), "again N FILE" (returns N and adds a byte to the file until it has two). */
+ * TEXT", "again N FILE" (returns N and adds a byte to the file until it has two). */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,7 +35,6 @@ int freehold_run(const void* input, size_t input_bytes, void* output, size_t cap
   if (is(task, "exit ")) exit(atoi(task + 5));
   if (is(task, "refuse ")) return atoi(task + 7);
   if (is(task, "sleep ")) sleep_ms(atol(task + 6));
-  if (is(task, "note ")) append(task + 7, task[5]);
   if (is(task, "again ")) {
     const char* const file = strrchr(task, ' ') + 1;
     if (append(file, 0) < 2 && append(file, 'x') > 0) return atoi(task + 6);

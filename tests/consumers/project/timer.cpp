@@ -12,8 +12,8 @@ int main() {
   int fired = 0;
   const auto call = [&] { ++fired; };
   const auto now = freehold::timer::Clock::now();
-  wheel.set(create_calling(wheel, call), now);
-  queue.set(create_calling(queue, call), now);
+  wheel.set(wheel.create(call), now);
+  queue.set(queue.create(call), now);
   wheel.advance(now + std::chrono::seconds(1));
   queue.advance(now + std::chrono::seconds(1));
   return fired == 2 ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -16,6 +16,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import aged
 import ask
 import cases
 import gains
@@ -60,7 +61,7 @@ def parse_arguments(words):
     parser.add_argument("--conditions", type=conditions, default=["quiet"], metavar="LIST", help="quiet,busy: all cases under each; busy is two processes beside [quiet]")
     parser.add_argument("--tries", type=number(int, 1), default=1, metavar="N", help="how often an undecided case is asked about [1]")
     parser.add_argument("--jobs", type=number(int, 1, 8), default=4, metavar="N", help="cases of memory at the same time, which mostly wait [4]")
-    parser.add_argument("--results", type=Path, metavar="FILE", help="JSON of all answers, a file for each condition [BUILD/corpus/results.json or gains.json]")
+    parser.add_argument("--results", type=Path, metavar="FILE", help="JSON of all answers, a file for each condition [BUILD/corpus/results.json, gains.json or aged.json]")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="also keep the whole reports")
     parser.add_argument("--markdown", type=Path, nargs="?", const=results.PAGE, metavar="FILE", help="write the section there, between its marks [docs/doctor-checked.md]")
     parser.add_argument("--resume", action="store_true", help="keep what the results file has, ask about the rest")
@@ -72,9 +73,10 @@ def parse_arguments(words):
     parser.add_argument("--list", action="store_true", help="name the cases, ask nothing")
     parser.add_argument("--by-hand", type=number(int, 1), metavar="N", help="no doctor: run each case N times with one and two threads and with other mallocs")
     parser.add_argument("--gains", action="store_true", help="instead, real programs: the gains that the doctor predicts beside measured ones")
+    parser.add_argument("--aged", action="store_true", help="instead, programs that age their heap: what the doctor predicts of that beside what is measured")
     asked = parser.parse_args(words)
     asked.programs = asked.programs or asked.build / "corpus"
-    asked.results = asked.results or asked.programs / ("gains.json" if asked.gains else "results.json")
+    asked.results = asked.results or asked.programs / ("gains.json" if asked.gains else "aged.json" if asked.aged else "results.json")
     asked.markdown = asked.markdown or (results.PAGE if asked.rewrite else None)
     return asked
 
@@ -169,6 +171,8 @@ def report(asked, parts):
 
 
 def run(asked):
+    if asked.aged:
+        return aged.compare(asked)
     if asked.gains:
         return gains.compare(asked)
     chosen = [case.scaled(asked.scale) for case in cases.choose(cases.all_cases(), asked.only)]

@@ -104,18 +104,6 @@ SCENARIO(fork_amid_short_threads) {
   for (int i = 0; i < 40; ++i) await(start_child([&] { use_malloc(static_cast<std::uint64_t>(i)); }));
 }
 
-void descend(int depth) {
-  if (depth == 0) return;
-  Load load(2);
-  Churn churn(static_cast<std::uint64_t>(depth));
-  churn.run(500);
-  await(start_child([=] { descend(depth - 1); }));
-  churn.check_all();
-}
-SCENARIO(fork_nested) {
-  for (int i = 0; i < 3; ++i) descend(5);
-}
-
 // Blocks that another thread held at the fork are still blocks in the child.
 SCENARIO(fork_child_frees_blocks_of_other_threads) {
   std::vector<void*> blocks;

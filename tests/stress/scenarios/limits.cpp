@@ -2,7 +2,6 @@
 // Memory that runs out: an answer, not a crash; and memory that comes back can be used again.
 #include <dlfcn.h>
 #include <sched.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -165,22 +164,6 @@ SCENARIO(limits_operator_new_throws) {
   blocks.assign(1000, nullptr);
   for (char*& p : blocks) p = new char[5000];
   for (char* p : blocks) delete[] p;
-}
-
-// A limit that is set by the program itself, when the allocator has already begun.
-SCENARIO(limits_set_later) {
-  Churn churn(1);
-  churn.run(5000);
-  const auto in_use = static_cast<rlim_t>(memory_mib("/proc/self/status", "\nVmSize:")) * kMiB;
-  const rlimit limit{in_use + 20 * kMiB, in_use + 20 * kMiB};
-  require(::setrlimit(RLIMIT_AS, &limit) == 0, "setrlimit");
-  // Address space that was reserved before may still be used; what lies beyond is refused, not crashed into.
-  for (std::size_t n = kMiB; n <= std::size_t{1} << 40; n *= 4) {
-    void* p = CApi::allocate(n);
-    if (p != nullptr) static_cast<char*>(p)[n - 1] = 1;
-    CApi::deallocate(p);
-  }
-  churn.run(5000);
 }
 
 // Threads that go on at the same moment, as nearly as a machine can: they do not sleep.

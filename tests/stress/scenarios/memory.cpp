@@ -170,26 +170,6 @@ SCENARIO(memory_after_a_spike) {
   }
 }
 
-// Memory that other threads hold in their caches is little; what they freed is given back by whoever trims.
-SCENARIO(memory_trim_from_another_thread) {
-  std::latch freed(4), end(1);
-  const double before = resident_mib();
-  std::vector<std::thread> workers;
-  for (unsigned t = 0; t < 4; ++t)
-    workers.emplace_back([&] {
-      std::vector<void*> blocks(50 * kMiB / 300);
-      for (void*& p : blocks) p = touched(300);
-      for (void* p : blocks) CApi::deallocate(p);
-      freed.count_down();
-      end.wait();
-    });
-  freed.wait();
-  CApi::trim();
-  figure("after_trim_mib", resident_mib() - before);
-  end.count_down();
-  for (std::thread& t : workers) t.join();
-}
-
 // A vector that grows: large blocks are moved by the page tables, not copied beside themselves.
 SCENARIO(memory_growing_block) {
   const double before = resident_mib();
@@ -210,29 +190,6 @@ SCENARIO(memory_growing_block) {
   figure("peak_mib", peak_mib() - before);
   figure("moves", static_cast<double>(moves));
   CApi::deallocate(p);
-}
-
-// calloc of fresh memory does not write what is zero already.
-SCENARIO(memory_of_an_untouched_calloc) {
-  const double before = resident_mib();
-  void* p = CApi::allocate_zeroed(std::size_t{1} << 30);
-  require(p != nullptr, "no memory");
-  figure("resident_mib", resident_mib() - before);
-  CApi::deallocate(p);
-}
-
-// Large blocks that come and go while small ones stay: the kernel's number of mappings is limited (65,530 by default).
-SCENARIO(memory_mappings_stay_few) {
-  Churn churn(3, 3000, 4 * kMiB);
-  for (int i = 0; i < 40; ++i) {
-    churn.run(2000);
-    CApi::trim();
-  }
-  std::FILE* maps = std::fopen("/proc/self/maps", "re");
-  std::size_t lines = 0;
-  for (int c; (c = std::fgetc(maps)) != EOF;) lines += c == '\n';
-  std::fclose(maps);
-  figure("mappings", static_cast<double>(lines));
 }
 
 }  // namespace

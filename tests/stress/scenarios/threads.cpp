@@ -307,12 +307,6 @@ SCENARIO(threads_stopped_by_signals) {
   figure("helpers", helpers);
 }
 
-SCENARIO(threads_random_traces) {
-  const std::uint64_t seed = number_from_environment("FREEHOLD_TEST_SEED", 1);
-  const std::string error = run_shared_trace<CApi>(seed, 6, 3, 30'000);
-  require(error.empty(), error);
-}
-
 // Forks at random moments, in a thread before which no other runs on this CPU.
 void fork_often(const std::atomic<bool>& stop, double& longest_ms) {
   for (unsigned i = 0; !stop.load(); ++i) {

@@ -16,7 +16,7 @@ using Classes = SizeClasses;
 using pool::Taken;
 
 constexpr unsigned kChunkSpans = SmallConfig::kChunkSpans;
-constexpr unsigned kSpanPages = kSpan / SmallConfig::kPageBytes;
+const auto kSpanPages = static_cast<unsigned>(test::kPagesPerSpan);
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 
 template <class A>
@@ -231,7 +231,8 @@ TEST(Arena, Trim_PartlyFreeSpans_ReturnsTheFreePagesAndKeepsLiveSlots) {
     ASSERT_EQ(slots, arena->pool(c).shape().slots);
     std::set<std::size_t> live_pages;
     for (const auto& [number, place] : live)
-      for (std::size_t at = number * bytes; at < (number + 1) * bytes; ++at) live_pages.insert(at / SmallConfig::kPageBytes);
+      for (std::size_t at = number * bytes; at < (number + 1) * bytes; ++at)
+        live_pages.insert(at / SmallConfig::page_bytes());
     arena->purge().trim(arena.now);
     ASSERT_TRUE(arena.check()) << c.index();
     for (const auto& [number, place] : live) {
@@ -240,10 +241,10 @@ TEST(Arena, Trim_PartlyFreeSpans_ReturnsTheFreePagesAndKeepsLiveSlots) {
           << "class " << c.index() << ": " << number;
     }
     if (arena->pool(c).free_slots(span) * 4 >= slots && !live.empty())
-      for (std::size_t page = 0; page < kSpan / SmallConfig::kPageBytes; ++page)
-        if (page * SmallConfig::kPageBytes < slots * bytes) {
-          const char* p = arena.memory(span) + page * SmallConfig::kPageBytes;
-          EXPECT_EQ(test::all_zero(p, SmallConfig::kPageBytes), live_pages.count(page) == 0)
+      for (std::size_t page = 0; page < kSpan / SmallConfig::page_bytes(); ++page)
+        if (page * SmallConfig::page_bytes() < slots * bytes) {
+          const char* p = arena.memory(span) + page * SmallConfig::page_bytes();
+          EXPECT_EQ(test::all_zero(p, SmallConfig::page_bytes()), live_pages.count(page) == 0)
               << c.index() << " page " << page;
         }
     EXPECT_EQ(arena->purge().trim(arena.now), 0U) << "what is back is not given back again, class " << c.index();
@@ -402,7 +403,7 @@ TEST(Arena, Trim_SlotsOfItsPagesTakenMeanwhile_ThePagesCount) {
     if (theirs.bits != 0) {
       const auto place = static_cast<std::size_t>(arena.slot(kSmall, theirs.word, base::lowest_bit(theirs.bits)) -
                                                   arena.memory(pool::span_of(theirs.word)));
-      EXPECT_EQ(arena->slots().span(pool::span_of(theirs.word)).page_hints.load() >> (place / SmallConfig::kPageBytes) & 1,
+      EXPECT_EQ(arena->slots().span(pool::span_of(theirs.word)).page_hints.load() >> (place / SmallConfig::page_bytes()) & 1,
                 0U)
           << "in use, and counted as given back, at moment " << moment;
       EXPECT_TRUE(arena.check()) << moment;

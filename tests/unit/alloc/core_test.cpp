@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 #include "freehold/alloc/core.hpp"
-#include "freehold/base/check.hpp"
 #include "tests/support/test.hpp"
 #include "tests/unit/alloc/support.hpp"
 #include "tests/unit/hooked_atomics.hpp"
@@ -10,7 +9,6 @@ namespace {
 
 using test::expect_whole;
 using test::FakeClock;
-using test::HeapErrors;
 using test::kSpan;
 using test::small_settings;
 using test::SmallConfig;
@@ -23,30 +21,6 @@ constexpr SizeClass kTiny = Classes::class_of(16);
 constexpr SizeClass kBig = Classes::class_of(16 * 1024);
 
 // ---- a thread's bins --------------------------------------------------------------------------------------------------
-
-TEST(Core, Refill_EveryClass_GivesDistinctSlotsAndTheBinGrows) {
-  Machine machine(small_settings(), std::size_t{64} << 20);
-  Thread thread(machine);
-  for (const SizeClass c : AllClasses<Classes>{}) {
-    std::set<void*> slots;
-    unsigned capacity = 0;
-    for (int i = 0; i < 300; ++i) {
-      void* slot = thread.allocate_class(c);
-      ASSERT_NE(slot, nullptr);
-      ASSERT_TRUE(slots.insert(slot).second) << "a slot given twice";
-      ASSERT_EQ(machine.class_of(slot), c);
-      ASSERT_GE(thread.cache()->bins[c].capacity, capacity);
-      capacity = thread.cache()->bins[c].capacity;
-    }
-    EXPECT_LE(capacity, SmallConfig::kMaxSlots);
-    EXPECT_LE(capacity * Classes::slot_bytes(c),
-              std::max(SmallConfig::kBinBytes, SmallConfig::kMinSlots * Classes::slot_bytes(c)));
-    for (void* slot : slots) thread.free(slot);
-    ASSERT_TRUE(machine->check_invariants()) << c.index();
-  }
-  thread.leave();
-  expect_whole(machine);
-}
 
 // `n` blocks of the class, and all of them free again.
 void use_and_free(Thread& thread, SizeClass c, unsigned n) {
@@ -238,28 +212,6 @@ TEST(Core, MemoryIsOut_FreeSlotsOfAnotherThreadsSpans_Serve) {
   second.leave();
   first.leave();
   expect_whole(machine);
-}
-
-// ---- errors -----------------------------------------------------------------------------------------------------------
-
-TEST(Core, Misuse_SlotFreedTwice_IsSeenAtTheDrainAndTheOthersAreSaved) {
-  Machine machine;
-  Thread thread(machine);
-  void* victim = thread.allocate(64);
-  void* other = thread.allocate(64);
-  void* innocent = thread.allocate(64);
-  thread.free(victim);
-  thread.free(other);
-  machine->flush(*thread.cache());
-  const HeapErrors errors;
-  thread.free(victim);
-  thread.free(innocent);  // a slot of the same word and batch
-  machine->flush(*thread.cache());
-  EXPECT_EQ(HeapErrors::seen, (std::vector<HeapErrors::Seen>{{base::HeapError::kDoubleFree, victim}}));
-  EXPECT_TRUE(machine->check_invariants());
-  thread.leave();
-  (void)machine->relief().trim();
-  EXPECT_EQ(machine.stats().small_span_bytes, 0U) << "a slot of the batch is lost";
 }
 
 // ---- figures and everything together ----------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ using test::FakePages;
 using test::SmallConfig;
 using test::Stamped;
 
-constexpr std::size_t kPage = SmallConfig::kPageBytes;
+const std::size_t kPage = SmallConfig::page_bytes();
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 
 class TestBlocks {

@@ -17,7 +17,7 @@
 #include "freehold/alloc/engine.hpp"
 #include "freehold/alloc/engine_state.hpp"
 #include "freehold/os/threads.hpp"
-#include "freehold/profile/byte_sampler.hpp"
+#include "tests/support/folder.hpp"
 #include "tests/support/test.hpp"
 
 namespace freehold::alloc {
@@ -27,19 +27,14 @@ namespace fs = std::filesystem;
 struct Profile {
   std::map<std::string, std::string> head;          // name -> value
   std::map<std::size_t, unsigned> in_use, at_peak;  // bytes -> blocks
-  std::map<std::size_t, double> blocks_behind;      // bytes -> blocks that those in use stand for
   std::set<unsigned> stacks, named;                 // written, and named by a sample
   bool has_mappings = false;
 };
 
 class ProfileOfTheEngine : public testing::Test {
  protected:
-  ProfileOfTheEngine() { fs::create_directory(folder_); }
-  ~ProfileOfTheEngine() override {
-    stop_profile();
-    fs::remove_all(folder_);
-  }
-  [[nodiscard]] std::string at(const std::string& name) const { return (folder_ / name).string(); }
+  ~ProfileOfTheEngine() override { stop_profile(); }
+  [[nodiscard]] std::string at(const std::string& name) const { return folder_ / name; }
 
   [[nodiscard]] Profile written() const {
     Profile profile;
@@ -64,7 +59,7 @@ class ProfileOfTheEngine : public testing::Test {
         EXPECT_GE(size, bytes) << line;
         EXPECT_TRUE(mean == 1 || any_mean_) << line;
         profile.named.insert(stack);
-        if (kind != "peak") ++profile.in_use[bytes], profile.blocks_behind[bytes] += profile::blocks_behind(size, mean);
+        if (kind != "peak") ++profile.in_use[bytes];
         if (kind != "now") ++profile.at_peak[bytes];
       } else {
         words >> profile.head[kind];
@@ -76,7 +71,7 @@ class ProfileOfTheEngine : public testing::Test {
 
   static constexpr std::uint64_t kRarely = std::uint64_t{1} << 40;  // a distance that no test gets to the end of
   bool any_mean_ = false;
-  const fs::path folder_ = fs::path(testing::TempDir()) / ("freehold-profile-" + std::to_string(::getpid()));
+  const test::Folder folder_;
 };
 
 TEST_F(ProfileOfTheEngine, SmallAndLargeBlocks_AreInItWhileTheyAreInUse) {
@@ -149,35 +144,6 @@ TEST_F(ProfileOfTheEngine, NamesOfFiles_NumberLengthAndLinks) {
   errno = 0;
   EXPECT_FALSE(write_profile("/dev/full")) << "the system takes nothing";
   EXPECT_EQ(errno, ENOSPC);
-}
-
-// Between two samples the places of marked blocks go to others, as do those that are left when the profile ends.
-TEST_F(ProfileOfTheEngine, OneByteInManyIsSampled_AsManyAsTheyShouldBe_AndNoneOnceItHasStopped) {
-  any_mean_ = true;
-  ASSERT_TRUE(start_profile(4096));
-  constexpr std::size_t kBlocks = 20'000, kBytes = 64;
-  std::vector<void*> held;
-  const auto take = [&] {
-    held.push_back(allocate(kBytes));
-    std::memset(held.back(), 7, kBytes);
-  };
-  for (std::size_t i = 0; i < kBlocks; ++i) take();
-  // About 310 samples, each for 64 blocks: six standard deviations are a third.
-  Profile profile = written();
-  EXPECT_LT(profile.in_use[kBytes], kBlocks / 10);
-  EXPECT_NEAR(profile.blocks_behind[kBytes], kBlocks, kBlocks * 0.35);
-  EXPECT_EQ(std::set<void*>(held.begin(), held.end()).size(), kBlocks);
-  for (void* block : held) deallocate(block);
-  held.clear();
-  EXPECT_EQ(written().in_use[kBytes], 0U);
-  for (std::size_t i = 0; i < kBlocks / 10; ++i) take();  // with marks in the thread's cache
-  const unsigned before = written().in_use[kBytes];
-  stop_profile();
-  for (std::size_t i = 0; i < kBlocks; ++i) take();
-  EXPECT_EQ(written().in_use[kBytes], before);
-  EXPECT_EQ(std::set<void*>(held.begin(), held.end()).size(), held.size());
-  for (void* block : held) deallocate(block);
-  EXPECT_EQ(written().in_use[kBytes], 0U);
 }
 
 // A user who can write to the folder may have made the unfinished file before, as a link to another one, or readable for
@@ -308,7 +274,7 @@ TEST_F(ProfileOfTheEngine, AtExit_FileThatCannotBeWritten_OneLineSaysWhy) {
   fs::create_symlink(at("other"), at("link"));
   const std::pair<std::string, const char*> wrong[] = {
       {at("no folder/heap"), "no such folder"}, {at("link"), "it is a link"},
-      {folder_.string(), "it is a folder"},     {"/" + std::string(300, 'x'), "its name is too long"},
+      {folder_.path(), "it is a folder"},       {"/" + std::string(300, 'x'), "its name is too long"},
       {"/dev/full", "no space left"},           {"/dev/null/heap", "the system refused"}};
   for (const auto& [file, why] : wrong)
     EXPECT_EXIT(end_with_file(file), testing::ExitedWithCode(0),

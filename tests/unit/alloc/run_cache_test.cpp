@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The free runs that threads keep for themselves (alloc/run_cache.hpp), through the core that uses them.
 #include "freehold/alloc/large/run_cache.hpp"
+
+#include <optional>
+
 #include "tests/support/test.hpp"
 #include "tests/unit/alloc/support.hpp"
 
@@ -91,21 +94,26 @@ TEST(RunCache, SpansOfClassesThatBecameFree_ServeBeforeCleanMemory) {
 
 // The thread keeps clean runs, and another chunk has spans that hold pages.
 TEST(RunCache, DirtySpansOfOtherChunks_ServeBeforeCleanOnesThatAreKept) {
-  Machine machine;
-  Thread thread(machine), uncached(machine, Thread::Uncached{});
-  void* const run = thread.allocate(kSpan);  // from now on the thread keeps the spans behind it
-  void* const dirty = uncached.allocate(3 * kSpan);
-  uncached.free(dirty);
-  const unsigned kept = kept_by(thread).free;
-  ASSERT_GE(kept, 3U);
-  void* const next = thread.allocate(3 * kSpan);
-  EXPECT_EQ(next, dirty);
-  EXPECT_EQ(kept_by(thread).free, kept);
-  EXPECT_TRUE(is_sound(machine));
-  thread.free(next);
-  thread.free(run);
-  thread.leave();
-  expect_whole(machine);
+  for (const bool alone : {true, false}) {
+    Machine machine;
+    std::optional<Thread> other;
+    if (!alone) other.emplace(machine);
+    Thread thread(machine), uncached(machine, Thread::Uncached{});
+    void* const run = thread.allocate(kSpan);  // from now on the thread keeps the spans behind it
+    void* const dirty = uncached.allocate(3 * kSpan);
+    uncached.free(dirty);
+    const unsigned kept = kept_by(thread).free;
+    ASSERT_GE(kept, 3U);
+    void* const next = thread.allocate(3 * kSpan);
+    EXPECT_EQ(next, dirty);
+    EXPECT_EQ(kept_by(thread).free, kept);
+    EXPECT_TRUE(is_sound(machine));
+    thread.free(next);
+    thread.free(run);
+    thread.leave();
+    if (other) other->leave();
+    expect_whole(machine);
+  }
 }
 
 TEST(RunCache, Words_BoundedForAThreadAndForAll) {

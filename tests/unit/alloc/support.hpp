@@ -148,6 +148,8 @@ class FakePages {
   }
   bool is_locked(void*) noexcept { return locks_all; }
   std::size_t address_limit() noexcept { return SIZE_MAX; }
+  std::uint64_t mappings = 0;  // that a process may have
+  std::uint64_t most_mappings() noexcept { return mappings; }
   bool guard_at(void* address, std::size_t bytes) noexcept {
     const std::lock_guard guard(lock_);
     if (!os::Pages::guard_at(address, bytes)) return false;
@@ -240,8 +242,7 @@ struct SmallConfig : alloc::NativeConfig {
 
 inline constexpr std::size_t kSpan = std::size_t{1} << SmallConfig::kSpanShift;
 inline constexpr std::size_t kChunk = kSpan * SmallConfig::kChunkSpans;
-inline constexpr std::size_t kPagesPerSpan =
-    kSpan / SmallConfig::kPageBytes;  // 1 on arm64: no page of a span in use goes back
+inline const std::size_t kPagesPerSpan = kSpan / SmallConfig::page_bytes();
 
 [[nodiscard]] inline alloc::ArenaSettings small_settings(std::size_t capacity_bytes = std::size_t{32} << 20) {
   return {.capacity_bytes = capacity_bytes, .purge_delay_ms = 500, .huge_pages = alloc::HugePages::kOff};

@@ -83,6 +83,8 @@ TEST(VerdictText, InterpreterLock_IsNamedOnlyWhereItIsSeen) {
 TEST(VerdictText, Bound_SaysHowItWasFound) {
   Diagnosis d = diagnosis_with(Cause::kOwnLock);
   d.verdict.most_gain = Estimate{1, 1.1, 1.2};
+  EXPECT_EQ(words_of(d).bound, "") << "a treatment helps";
+  d.verdict.best_fix.reset();
   EXPECT_EQ(words_of(d).bound, "No allocator can make it more than 20% faster, found by making malloc and free slower.");
   d.experiment.delayed.clear();
   EXPECT_EQ(words_of(d).bound,
@@ -159,6 +161,8 @@ TEST(VerdictText, WithoutEnoughToSay_SayNoMore) {
   EXPECT_EQ(judgement_of(d.verdict.fixes[2]), "the program fails");
   EXPECT_TRUE(has(words_of(d).advice, "--repeat"));
   EXPECT_EQ(words_of(d).steps.front().lines, "freehold doctor --repeat 15 -- ./bin/parser --input 'two words.txt'");
+  d.verdict.doubt = Doubt::kBusyMachine;
+  EXPECT_EQ(words_of(d).steps.front().lines, "freehold doctor --ahead-of-others -- ./bin/parser --input 'two words.txt'");
 }
 
 TEST(Recommendations, ThatUseFreehold_AreExact) {

@@ -9,7 +9,7 @@
 namespace freehold::doctor::report {
 namespace {
 using freehold::doctor::MemoryCause;
-using freehold::doctor::MemoryDoubt;
+using freehold::doctor::MemoryFact;
 using tests::kMiB;
 
 std::string text_of(const MemoryDiagnosis& diagnosis) { return report::text_of(document_of(diagnosis, Gate{})); }
@@ -58,12 +58,12 @@ TEST(MemoryEffect, TreatmentThatWasNotRun_IsSaidSoEverywhere) {
 TEST(MemorySummary, RecordingThatIsNotWhole_SaysSoAndNotWhatIsLive) {
   MemoryDiagnosis d = tests::memory_diagnosis();
   d.verdict.cause = MemoryCause::kUndecided;
-  d.verdict.doubt = MemoryDoubt::kRecordingIsCut;
+  d.verdict.missing = MemoryFact::kDropped;
   d.experiment.record->dropped = 12;
   EXPECT_TRUE(has(headline_of(d), "undecided: the recording is not whole")) << headline_of(d);
   EXPECT_FALSE(has(text_of(d), "holes")) << text_of(d);
   EXPECT_TRUE(has(text_of(d), "in malloc: free, or live and not recorded")) << text_of(d);
-  EXPECT_EQ(json_of(d).at("verdict").at("doubt"), "recording-is-cut");
+  EXPECT_EQ(json_of(d).at("verdict").at("missing"), "dropped");
   EXPECT_EQ(json_of(d).at("recording").at("dropped"), 12);
 }
 
@@ -72,7 +72,7 @@ TEST(MemorySummary, FreeMemoryThatWasNotDivided_IsNotCalledHoles) {
   EXPECT_TRUE(has(text_of(d), "holes between live blocks"));
   d.verdict.is_divided = false;
   d.verdict.cause = MemoryCause::kUndecided;
-  d.verdict.doubt = MemoryDoubt::kNotDivided;
+  d.verdict.missing = MemoryFact::kDivided;
   EXPECT_FALSE(has(text_of(d), "holes")) << text_of(d);
   EXPECT_TRUE(has(headline_of(d), "arenas, caches, trimmed")) << headline_of(d);
   EXPECT_TRUE(has(text_of(d), "freehold doctor --memory --repeat 5 -- /usr/bin/store data")) << text_of(d);

@@ -7,12 +7,14 @@
 #include <stdexcept>
 #include <unordered_map>
 
+#include "freehold/heap/adapters.hpp"
 #include "freehold/heap/heap_allocator.hpp"
 #include "freehold/heap/heap_resource.hpp"
 #include "freehold/heap/in_heap.hpp"
 #include "freehold/heap/owner_locked_heap.hpp"
 #include "freehold/heap/private_heap.hpp"
 #include "tests/support/heaps.hpp"
+#include "tests/support/inside.hpp"
 #include "tests/support/test.hpp"
 
 namespace freehold::heap {
@@ -29,7 +31,7 @@ class HeapAllocators : public testing::Test {
   ~HeapAllocators() override {
     EXPECT_EQ(live(heap_), 0U) << "not everything was given back";
     EXPECT_EQ(live(other_), 0U);
-    heap_.check_invariants();
+    heap::Inside::check_invariants(heap_);
   }
   template <class T>
   using Allocator = HeapAllocator<T, H>;
@@ -62,6 +64,33 @@ TYPED_TEST(HeapAllocators, Containers_EveryElementIsInTheHeap) {
   const auto copy = map;
   EXPECT_EQ(copy, map);
   EXPECT_EQ(copy.get_allocator(), map.get_allocator());
+}
+
+// As std::execution's query asks an environment: get_allocator(env) is env.query(get_allocator).
+struct GetAllocator {
+  template <class Environment>
+  auto operator()(const Environment& environment) const noexcept {
+    return environment.query(*this);
+  }
+};
+template <class Allocator>
+struct Environment {
+  [[nodiscard]] Allocator query(GetAllocator) const noexcept { return allocator; }
+  Allocator allocator;
+};
+TYPED_TEST(HeapAllocators, GetAllocator_IsTheHeapsAndAnEnvironmentAnswersWithIt) {
+  using Bytes = typename TestFixture::template Allocator<std::byte>;
+  const auto allocator = GetAllocator()(Environment<Bytes>{this->heap_.get_allocator()});
+  EXPECT_EQ(&allocator.heap(), &this->heap_);
+  const std::vector<int, typename TestFixture::template Allocator<int>> vector(100, 1, allocator),
+      same(100, 1, this->heap_.template get_allocator<int>());
+  EXPECT_EQ(live(this->heap_), 2U);
+}
+TEST(FallbackHeapAllocator, GetAllocator_TakesFromBoth) {
+  PrivateHeap first({.limit_bytes = 64 << 10}), second;
+  FallbackHeap both(first, second);
+  const std::vector<int, HeapAllocator<int, FallbackHeap<>>> vector(100'000, 1, both.get_allocator());
+  EXPECT_EQ(live(second), 1U);
 }
 
 TYPED_TEST(HeapAllocators, MoveAndSwap_TheHeapGoesAlong) {

@@ -11,6 +11,7 @@
 #include "tests/support/child.hpp"
 #include "tests/support/heap_errors.hpp"
 #include "tests/support/heaps.hpp"
+#include "tests/support/inside.hpp"
 #include "tests/support/test.hpp"
 
 namespace freehold::heap {
@@ -35,7 +36,7 @@ class CheckedHeaps : public testing::Test {
   void expect(HeapError error, const void* at) {
     HeapErrors::expect(error, at);
     heap_.deallocate(heap_.allocate(48));
-    heap_.check_invariants();
+    heap::Inside::check_invariants(heap_);
     HeapErrors::expect_none();
   }
   [[nodiscard]] char* block_of(std::size_t bytes) { return static_cast<char*>(heap_.allocate(bytes)); }
@@ -84,7 +85,7 @@ TYPED_TEST(CheckedHeaps, CorrectUse_NothingIsSaidAndTheFiguresFit) {
     this->heap_.deallocate(block, n + 100);
   }
   EXPECT_EQ(this->heap_.stats().used_bytes, 0U);
-  this->heap_.check_invariants();
+  heap::Inside::check_invariants(this->heap_);
   HeapErrors::expect_none();
 }
 

@@ -7,6 +7,7 @@
 #include "freehold/heap/private_heap.hpp"
 #include "tests/support/heap_errors.hpp"
 #include "tests/support/heaps.hpp"
+#include "tests/support/inside.hpp"
 #include "tests/support/test.hpp"
 
 namespace freehold::heap {
@@ -29,7 +30,7 @@ class Misuse : public testing::Test {
     EXPECT_NE(block, nullptr);
     heap_.deallocate(block);
     EXPECT_EQ(heap_.stats().live_objects, before);
-    heap_.check_invariants();
+    heap::Inside::check_invariants(heap_);
     HeapErrors::expect_none();
   }
   [[nodiscard]] static std::byte* inside(void* block, std::size_t bytes) { return static_cast<std::byte*>(block) + bytes; }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // OwnerLockedHeap beyond the suite of both kinds: a class whose last object ends begins anew.
 #include "freehold/heap/owner_locked_heap.hpp"
+#include "tests/support/inside.hpp"
 #include "tests/support/test.hpp"
 
 namespace freehold {
@@ -28,20 +29,20 @@ std::size_t neighbours(const std::vector<std::byte*>& blocks) {
 TEST(OwnerLockedHeap, LastObjectOfAClassEnds_TheNextLieSideBySide) {
   heap::OwnerLockedHeap heap;
   deallocate_at_random(heap, allocate(heap));
-  heap.check_invariants();
+  heap::Inside::check_invariants(heap);
   EXPECT_EQ(heap.stats().live_objects, 0U);
   EXPECT_EQ(heap.stats().used_bytes, 0U);
   const std::size_t held = heap.stats().held_bytes;
   const auto blocks = allocate(heap);
   EXPECT_GT(neighbours(blocks), 980U);
   EXPECT_EQ(heap.stats().held_bytes, held);
-  heap.check_invariants();
+  heap::Inside::check_invariants(heap);
 }
 TEST(OwnerLockedHeap, OneObjectOfTheClassLives_NothingBeginsAnew) {
   heap::OwnerLockedHeap heap;
   void* const kept = heap.allocate(kBytes, 8);
   deallocate_at_random(heap, allocate(heap));
-  heap.check_invariants();
+  heap::Inside::check_invariants(heap);
   EXPECT_GT(heap.stats().used_bytes, kBytes * kObjects);
   EXPECT_LT(neighbours(allocate(heap)), 100U);
   heap.deallocate(kept, kBytes, 8);
@@ -54,7 +55,7 @@ TEST(OwnerLockedHeap, OtherClassesLive_TheyAreLeftAlone) {
     std::fill_n(others.back(), 200, static_cast<unsigned char>(i));
   }
   for (unsigned round = 0; round < 3; ++round) deallocate_at_random(heap, allocate(heap));
-  heap.check_invariants();
+  heap::Inside::check_invariants(heap);
   for (unsigned i = 0; i < 1000; ++i) EXPECT_EQ(std::count(others[i], others[i] + 200, static_cast<unsigned char>(i)), 200);
 }
 

@@ -7,6 +7,7 @@
 #include "freehold/os/cpu.hpp"
 #include "tests/support/child.hpp"
 #include "tests/support/heaps.hpp"
+#include "tests/support/inside.hpp"
 #include "tests/support/pattern.hpp"
 #include "tests/support/proc.hpp"
 #include "tests/support/test.hpp"
@@ -79,14 +80,13 @@ class Waiting : public testing::Test {
   void fill_with(std::size_t bytes) {
     for (std::size_t n = room_for(bytes); n > 0; --n) blocks_.push_back(heap_.allocate(bytes));
   }
-  static bool give_up(void* context, std::size_t) noexcept {
-    static_cast<std::atomic<int>*>(context)->fetch_add(1);
+  bool give_up() noexcept {
+    ++asked_;
     return false;
   }
 
   std::atomic<int> asked_{0};  // on_limit is asked before anybody waits
-  PrivateHeap heap_{
-      {.limit_bytes = kLimit, .on_limit = give_up, .on_limit_context = &asked_, .when_limited = WhenLimited::kWait}};
+  PrivateHeap heap_{{.limit_bytes = kLimit, .on_limit = [this] { return give_up(); }, .when_limited = WhenLimited::kWait}};
   std::vector<void*> blocks_;
 
   // Returns whether an allocation of `bytes` waits until free_some() was called.
@@ -103,7 +103,7 @@ class Waiting : public testing::Test {
       free_some();
     }
     EXPECT_NE(got, nullptr);
-    heap_.check_invariants();
+    heap::Inside::check_invariants(heap_);
   }
 };
 
@@ -159,7 +159,7 @@ TEST_F(Waiting, MoreWishesThanRoom_NobodyHangs) {
       });
   }
   EXPECT_EQ(wrong, 0);
-  heap_.check_invariants();
+  heap::Inside::check_invariants(heap_);
   EXPECT_EQ(heap_.stats().live_objects, 0U);
 }
 
@@ -212,7 +212,7 @@ TEST(OwnerLockedHeap, HundredThousandEmptyOnes_AtMost512BytesEach) { expect_chea
 TEST(PrivateHeapLive, LargeBlocksComeAndGo_TheirNumberAndBytes) {
   PrivateHeap heap;
   LiveHeapLayout layout{};
-  heap.add_to(layout);
+  heap::Inside::add_to(heap, layout);
   const auto expect = [&](std::uint64_t blocks, std::uint64_t bytes) {
     const auto figure = [&](std::uint32_t at) {
       std::uint64_t value = 0;
@@ -241,11 +241,7 @@ TEST(PrivateHeapLive, LargeBlocksComeAndGo_TheirNumberAndBytes) {
 std::vector<std::string> names() {
   std::vector<std::string> all;
   for_each_heap(
-      [](void* context, const HeapStats& stats) {
-        static_cast<std::vector<std::string>*>(context)->push_back(stats.name + std::string(":") +
-                                                                   std::to_string(stats.live_objects));
-      },
-      &all);
+      [&all](const HeapStats& stats) { all.push_back(stats.name + std::string(":") + std::to_string(stats.live_objects)); });
   return all;
 }
 
@@ -289,7 +285,7 @@ TEST(PrivateHeap, ForkWhileThreadsAllocate_ChildUsesTheHeap) {
   for (int i = 0; i < 15; ++i) {
     const auto use_heap = [&] {
       bool good = intact(kept, 300, 77);
-      heap.check_invariants();
+      heap::Inside::check_invariants(heap);
       for (std::size_t n = 0; n < 2000; ++n) {
         void* const block = heap.allocate(n);
         good &= block != nullptr;

@@ -150,9 +150,9 @@ inline Figures as_in_the_articles() {
     if (structure == "queue" || structure == "wheel") return 100.0;
     if (structure == timers::kArticlesPool) return 900.0;
     const double gain = structure.starts_with("article-wheel") ? 40 : phase == timers::Phase::kHandle ? 10 : 200;
-    return structure.ends_with("private")                   ? 500.0
-           : structure.find("containers") != structure.npos ? 500.0 + gain / 2
-                                                            : 500.0 + gain;
+    return structure.ends_with("private") || structure == timers::kArticlesScopes ? 500.0
+           : structure.find("containers") != structure.npos                       ? 500.0 + gain / 2
+                                                                                  : 500.0 + gain;
   };
   figures.sleeps = [](const std::string& structure, timers::Load load) {
     return load == timers::Load::kHeap && !structure.ends_with("private") ? 30.0 : 0.0;

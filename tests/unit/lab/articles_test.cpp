@@ -103,10 +103,10 @@ TEST(ArticlesFindings, ResultsAsInTheArticles_EveryClaimReproduced) {
 // Every figure is the same: nothing is faster than anything, and no thread waits.
 TEST(ArticlesFindings, AllEqual_WhatClaimsADifferenceRefuted) {
   const Findings findings = findings_of(results_with(Figures{}));
-  for (const char* id :
-       {"array-is-faster", "more-threads-gain-more", "thread-contends-more", "default-sinks", "pollution-slows-s2",
-        "producers-and-consumers", "locks-differ", "false-sharing", "pollution-slows-default", "tree-fragments-least",
-        "lives-fragment", "atomics-cost-alone", "create", "set", "wheel-gains", "intrusive", "heap-contends"})
+  for (const char* id : {"array-is-faster", "more-threads-gain-more", "thread-contends-more", "default-sinks",
+                         "pollution-slows-s2", "producers-and-consumers", "locks-differ", "false-sharing",
+                         "pollution-slows-default", "tree-fragments-least", "lives-fragment", "atomics-cost-alone", "create",
+                         "set", "untouched-containers", "wheel-gains", "intrusive", "heap-contends"})
     EXPECT_EQ(claim_of(findings, id).outcome, Outcome::kRefuted) << id;
   for (const char* id :
        {"processor-not-faster", "no-more-than-cpus-8", "pool-for-each-thread", "uniprocessor-fast", "uniprocessor-array",
@@ -152,9 +152,9 @@ TEST(ArticlesFindings, Article4AllEqual_Refuted) {
   Results results = scaling_with(Figures{}, 4);
   results.machine.cores = 2;
   const Findings findings = findings_of(results);
-  for (const char* id :
-       {"compute-scales", "four-take-twice", "object-heap-faster", "reserved-heap-faster", "hyper-threads",
-        "worker-heap-faster", "one-cpu-mixed", "one-cpu-own-memory", "one-cpu-quadratic", "process-each-ruins"})
+  for (const char* id : {"compute-scales", "four-take-twice", "object-heap-faster", "untouched-object-faster",
+                         "reserved-heap-faster", "hyper-threads", "worker-heap-faster", "one-cpu-mixed",
+                         "one-cpu-own-memory", "one-cpu-quadratic", "process-each-ruins"})
     EXPECT_EQ(claim_of(findings, id).outcome, Outcome::kRefuted) << id;
   for (const char* id : {"one-cpu-2", "one-cpu-3", "one-cpu-memory", "table-no-bottleneck"})
     EXPECT_EQ(claim_of(findings, id).outcome, Outcome::kReproduced) << id;

@@ -59,7 +59,6 @@ class EndlessPool {
   [[nodiscard]] void* acquire() noexcept { return &blocks_[bytes_ * acquired_++ % blocks_.size()]; }
   void release(void*) noexcept { ++released_; }
   [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
-  [[nodiscard]] sync::Contention contention() const noexcept { return {}; }
 
   std::size_t bytes_, capacity_ = pool::kNoLimit;
   std::vector<char> blocks_;
@@ -129,7 +128,6 @@ class SameSlotPool {
   [[nodiscard]] void* acquire() noexcept { return slot_.data(); }
   void release(void*) noexcept {}
   [[nodiscard]] std::size_t capacity() const noexcept { return 1; }
-  [[nodiscard]] sync::Contention contention() const noexcept { return {}; }
 
  private:
   std::vector<char> slot_;

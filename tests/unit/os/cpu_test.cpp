@@ -10,6 +10,7 @@
 
 #include "freehold/os/memory_limit.hpp"
 #include "tests/support/child.hpp"
+#include "tests/support/folder.hpp"
 #include "tests/support/test.hpp"
 
 namespace freehold::os {
@@ -18,24 +19,14 @@ namespace {
 // A directory that looks like /sys/fs/cgroup, and a file that looks like /proc/self/cgroup.
 class CgroupQuota : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = testing::TempDir() + "freehold-cgroup-XXXXXX";
-    ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    root_ = name;
-  }
-  void TearDown() override { std::filesystem::remove_all(root_); }
-
-  void write(const std::string& path, const std::string& text) {
-    const std::filesystem::path file = root_ / path;
-    std::filesystem::create_directories(file.parent_path());
-    std::ofstream(file) << text;
-  }
+  void write(const std::string& path, const std::string& text) { folder_.file(path, text); }
   [[nodiscard]] unsigned quota(const std::string& self) {
     write("self", self);
     return cgroup_quota_cpus(root_.c_str(), (root_ / "self").c_str());
   }
 
-  std::filesystem::path root_;
+  const test::Folder folder_;
+  const std::filesystem::path& root_ = folder_.path();
 };
 
 TEST_F(CgroupQuota, OfEitherVersion_TheSmallestRoundedUp) {

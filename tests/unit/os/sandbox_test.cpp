@@ -14,6 +14,7 @@
 
 #include "tests/support/child.hpp"
 #include "tests/support/emulated.hpp"
+#include "tests/support/folder.hpp"
 #include "tests/support/test.hpp"
 
 namespace freehold::os {
@@ -32,14 +33,11 @@ int error_of_opening(const std::string& path, int how) {
 class FileRulesTest : public testing::Test {
  protected:
   FileRulesTest() {
-    for (const char* name : {"readable", "writable", "neither"}) std::filesystem::create_directories(folder_ / name);
-    for (const char* name : {"readable/file", "writable/file", "neither/file"}) std::ofstream(folder_ / name) << "x";
+    for (const char* name : {"readable/file", "writable/file", "neither/file"}) folder_.file(name, "x");
   }
-  ~FileRulesTest() override { std::filesystem::remove_all(folder_); }
   [[nodiscard]] std::string at(const char* name) const { return folder_ / name; }
 
-  const std::filesystem::path folder_ =
-      std::filesystem::path(testing::TempDir()) / ("freehold-rules-" + std::to_string(::getpid()));
+  const test::Folder folder_;
 };
 
 TEST_F(FileRulesTest, Enforced_OnlyWhatIsAllowedIsLeft) {

@@ -36,7 +36,7 @@ TEST(NodePools, StandardContainers_ThroughTheAllocator) {
   for (int i = 0; i < 100; ++i) list.push_back(std::to_string(i));
   auto moved = std::move(list);
   EXPECT_EQ(moved.back(), "99");
-  EXPECT_EQ(moved.get_allocator(), PoolAllocator<int>(pools));
+  EXPECT_EQ(moved.get_allocator(), pools.get_allocator());
   std::vector<int, PoolAllocator<int>> vector{pools};
   for (int i = 0; i < 1'000; ++i) vector.push_back(i);
   EXPECT_EQ(vector[999], 999);

@@ -152,6 +152,19 @@ TEST(BestPool, GrowingWhileMemoryIsRefused_NullAndLaterAgain) {
   EXPECT_EXIT(grow(), ::testing::ExitedWithCode(0), "");
 }
 
+template <class P>
+void expect_refusal(const PoolShape& shape) {
+  EXPECT_EXIT(P{shape}, testing::KilledBySignal(SIGABRT), "slots and slot_bytes are 1 at least") << shape.slots;
+}
+TEST(Pools, ShapeThatIsNone_EndsWithTheReason) {
+  for (const PoolShape& shape :
+       {PoolShape{.slots = 10}, PoolShape{.slot_bytes = 48}, PoolShape{.slots = 10, .slot_bytes = 48, .alignment = 24}}) {
+    expect_refusal<NativePool<Best>>(shape);
+    expect_refusal<NativePool<TaggedStack>>(shape);
+    expect_refusal<SingleThreadPool>(shape);
+  }
+}
+
 // The pools beyond those with a place have arrays, too, which leave with their thread and end with their pool.
 TEST(ObjectPool, MorePoolsThanPlaces_ThreadsAndPoolsEnd_NothingIsLost) {
   std::vector<std::unique_ptr<ObjectPool<int>>> pools;

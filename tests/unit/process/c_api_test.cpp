@@ -19,6 +19,7 @@
 
 #include "freehold/process.h"
 #include "freehold/process.hpp"
+#include "tests/support/folder.hpp"
 
 namespace {
 
@@ -37,6 +38,7 @@ struct Api {
   FREEHOLD_LOAD(freehold_process_pool_stats);
   FREEHOLD_LOAD(freehold_process_pool_ok);
   FREEHOLD_LOAD(freehold_process_pool_error);
+  FREEHOLD_LOAD(freehold_process_result_text);
   FREEHOLD_LOAD(freehold_process_pool_drain);
   FREEHOLD_LOAD(freehold_process_task_kill);
   FREEHOLD_LOAD(freehold_process_task_then);
@@ -114,6 +116,20 @@ TEST_F(ProcessCApi_Unit, Callback_CalledOnceWithOutputOrReason) {
   pool_ = nullptr;
   EXPECT_EQ(ends, "0 0 hello\n5 9 \n");
 }
+TEST_F(ProcessCApi_Unit, ResultText_WordsForEachResult_CutToFit) {
+  const auto words = [&](int result) {
+    char text[256] = "";
+    const std::size_t length = api_.freehold_process_result_text(result, detail_, text, sizeof text);
+    return std::string(text, length);
+  };
+  EXPECT_EQ(words(call("fail 9")), "the component returned 9");
+  EXPECT_EQ(words(call(std::string(4097, 'x'))), "its input is longer than max_input_bytes");
+  EXPECT_EQ(words(FREEHOLD_PROCESS_OUTPUT_TOO_SMALL), "its output is longer than the buffer");
+  EXPECT_EQ(words(FREEHOLD_PROCESS_BAD_OPTIONS), "this version does not know its options");
+  char text[4] = "";
+  EXPECT_EQ(api_.freehold_process_result_text(FREEHOLD_PROCESS_CORRUPT, 0, text, sizeof text), 47u);
+  EXPECT_STREQ(text, "a c");
+}
 TEST_F(ProcessCApi_Unit, AttachedByName_TasksRunUntilTheServerIsGone) {
   const std::string name = "c-" + std::to_string(::getpid());
   for (const auto& [absent, why] : {std::pair(name.c_str(), "no process serves"), std::pair("a b", "is no name")}) {
@@ -184,6 +200,9 @@ TEST_F(ProcessCApi_Unit, StructsOfOtherVersions_UnknownMembersMustBeZero) {
   freehold_process_task_t* task = nullptr;
   EXPECT_EQ(api_.freehold_process_pool_submit(pool_, "echo x", 6, &younger.known, &task), FREEHOLD_PROCESS_OK);
   api_.freehold_process_task_cancel(task);
+  younger.known.priority = FREEHOLD_PROCESS_PRIORITY_LOW + 1;
+  EXPECT_EQ(api_.freehold_process_pool_submit(pool_, "echo x", 6, &younger.known, &task), FREEHOLD_PROCESS_BAD_OPTIONS);
+  younger.known.priority = FREEHOLD_PROCESS_PRIORITY_LOW;
   younger.unknown = 1;
   EXPECT_EQ(api_.freehold_process_pool_submit(pool_, "echo x", 6, &younger.known, &task), FREEHOLD_PROCESS_BAD_OPTIONS);
   EXPECT_EQ(task, nullptr);
@@ -220,8 +239,8 @@ TEST_F(ProcessCApi_Unit, TaskOptionsDrainAndStats) {
       << text;
 }
 TEST_F(ProcessCApi_Unit, OptionsOfThePool_EachIsPassedOn) {
-  const std::string folder = testing::TempDir() + "freehold_c_options" + std::to_string(::getpid());
-  std::filesystem::create_directory(folder);
+  const freehold::test::Folder temporary;
+  const std::string folder = temporary.path();
   Lines lines;
   const int codes[] = {7, 0};
   const char* const command[] = {FREEHOLD_WORKER_PROGRAM, FREEHOLD_TEST_COMPONENT, nullptr};
@@ -274,13 +293,13 @@ TEST_F(ProcessCApi_Unit, OptionsOfThePool_EachIsPassedOn) {
     EXPECT_NE(std::string(text).find("the kernel cannot confine it as asked"), std::string::npos) << text;
   }
   api_.freehold_process_pool_destroy(pool);
-  std::filesystem::remove_all(folder);
 }
 
 // An installed prefix, whose library a program of another place loads: the worker program is found beside the library.
 TEST(ProcessCApiInstalled_Unit, LibraryOfAPrefix_FindsItsWorker) {
   namespace fs = std::filesystem;
-  const fs::path prefix = fs::path(testing::TempDir()) / ("freehold_prefix_" + std::to_string(::getpid()));
+  const freehold::test::Folder temporary;
+  const fs::path prefix = temporary.path() / "prefix";
   for (const char* folder : {"lib", "lib/x86_64-linux-gnu"}) {
     fs::create_directories(prefix / folder);
     fs::create_directories(prefix / "bin");

@@ -3,11 +3,11 @@
 #include "freehold/process/supervisor/memory_groups.hpp"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
 #include <string>
+
+#include "tests/support/folder.hpp"
 
 namespace freehold::process {
 namespace {
@@ -16,12 +16,7 @@ namespace fs = std::filesystem;
 
 class MemoryGroups_Unit : public testing::Test {
  protected:
-  MemoryGroups_Unit() : folder_(testing::TempDir() + "freehold_groups" + std::to_string(::getpid())) {
-    fs::remove_all(folder_);
-    fs::create_directory(folder_);
-  }
-  ~MemoryGroups_Unit() override { fs::remove_all(folder_); }
-  void put(const char* file, const char* text) const { std::ofstream(folder_ + "/" + file) << text; }
+  void put(const char* file, const char* text) const { temporary_.file(file, text); }
   [[nodiscard]] std::string refusal() const {
     const MemoryGroups groups(folder_, 2, 1 << 20);
     const std::string prefix = "the memory cgroup " + folder_ + " cannot be used: ";
@@ -32,7 +27,8 @@ class MemoryGroups_Unit : public testing::Test {
       if (file.is_directory()) return true;
     return false;
   }
-  std::string folder_;
+  const test::Folder temporary_;
+  const std::string folder_ = temporary_.path();
 };
 
 TEST_F(MemoryGroups_Unit, SecondVersionWithoutMemory_Refused) {

@@ -20,9 +20,13 @@ TEST(PoolEvents, Failures_EachHasItsWords) {
   EXPECT_EQ(text(Failure{FailureKind::kDeadline, 50}), "it took longer than 50 ms");
   EXPECT_EQ(text(Failure{FailureKind::kMemory, 200}), "its worker grew beyond 200 MiB");
   EXPECT_EQ(text(Failure{FailureKind::kComponent, 42}), "the component returned 42");
-  EXPECT_EQ(text(Failure{FailureKind::kNoWorker, 0}), "no worker can be started");
+  EXPECT_EQ(text(Failure{FailureKind::kNoWorker, 0}),
+            "no worker can be started or reached, or the pool takes no more tasks");
   EXPECT_EQ(text(Failure{FailureKind::kCorrupt, 0}), "a component has written into the table of tasks");
-  EXPECT_EQ(text(Failure{FailureKind::kRefused, 1}), "it was refused");
+  EXPECT_EQ(text(Failure{FailureKind::kFull, 0}), "as many tasks as max_open_tasks wait or run already");
+  EXPECT_EQ(text(Failure{FailureKind::kTooLarge, 0}), "its input is longer than max_input_bytes");
+  EXPECT_EQ(text(Failure{FailureKind::kNoMemory, 0}), "too little memory is left for it");
+  EXPECT_EQ(text(Failure{FailureKind::kNoTask, 0}), "it was dropped, or its result was taken before");
 }
 
 TEST(PoolEvents, Events_OneLineThatNamesWorkerTaskAndReason) {

@@ -40,8 +40,8 @@ TEST(ProcessPool_Unit, ComponentSaysMoreThanThereIsRoomFor_ItsTaskFailsAlone) {
   how.max_workers = 1;
   ProcessPool pool(how);
   const std::string worker(pool.call("pid").text());
-  EXPECT_EQ(pool.call("lie 0").failure(), (Failure{FailureKind::kComponent, -1}));
-  EXPECT_EQ(pool.call("lie 42").failure(), (Failure{FailureKind::kComponent, 42}));
+  EXPECT_EQ(pool.call("lie 0").error(), (Failure{FailureKind::kComponent, -1}));
+  EXPECT_EQ(pool.call("lie 42").error(), (Failure{FailureKind::kComponent, 42}));
   EXPECT_EQ(pool.call("pid").text(), worker) << "it goes on";
 }
 // The process that inherits the dead reaps them some time; until then they are zombies, which run no more.
@@ -66,7 +66,7 @@ TEST(ProcessPool_Unit, ComponentLeavesAChild_GoneWithTheWorker) {
     children[0] = number_in(file);
     EXPECT_FALSE(is_gone(children[0]));
     Future hangs = pool.submit("leavehang " + file, {.run_timeout = 100ms});
-    EXPECT_EQ(hangs.get().failure().kind, FailureKind::kDeadline);
+    EXPECT_EQ(hangs.get().error().kind, FailureKind::kDeadline);
     children[1] = number_in(file);
     EXPECT_TRUE(comes_true([&] { return is_gone(children[1]); }));
   }
@@ -80,7 +80,7 @@ TEST(ProcessPool_Unit, ProgramIgnoresItsChildren_OneDiesBeforeItIsWatched) {
   how.max_attempts = how.max_workers = 1;
   ProcessPool pool(how);
   g_starts_slowly = true;
-  const Failure seen = pool.call("crash").failure();
+  const Failure seen = pool.call("crash").error();
   g_starts_slowly = false;
   EXPECT_EQ(seen, (Failure{FailureKind::kSignal, 0}));
   EXPECT_EQ(ended(pool, ExitReason::kNeverUp), 0u) << text(pool.stats());
@@ -173,11 +173,11 @@ TEST(ProcessPool_Unit, PoolGoneButForkedChildLives_AttachedClientFails) {
   });
   process::AttachedClient attached(pool.socket());
   ASSERT_TRUE(attached.ok());
-  ASSERT_EQ(attached.client().submit("echo y").get().text(), "y");
-  Future hangs = attached.client().submit("hang");
+  ASSERT_EQ(attached.submit("echo y").get().text(), "y");
+  Future hangs = attached.submit("hang");
   pool.kill();
   EXPECT_TRUE(hangs.wait_for(10s));
-  EXPECT_EQ(hangs.get().failure().kind, FailureKind::kNoWorker);
+  EXPECT_EQ(hangs.get().error().kind, FailureKind::kNoWorker);
 }
 // The process of pool and supervisor is killed: its workers die, too.
 TEST(ProcessPool_Unit, ClientKilled_WorkersDieWithIt) {

@@ -44,7 +44,7 @@ TEST(ProcessPool_Unit, VeryLargeTasksInTurn_NothingStaysOfTheFormer) {
     EXPECT_LE(table_bytes(), kBytes + kKept);  // its output
   }
   EXPECT_LE(table_bytes(), kKept);
-  EXPECT_EQ(pool.call("fill").failure().kind, FailureKind::kSignal);  // it fills its output first
+  EXPECT_EQ(pool.call("fill").error().kind, FailureKind::kSignal);  // it fills its output first
   EXPECT_LE(table_bytes(), kKept);
 }
 TEST(ProcessPool_Unit, InputBeyondTheSystemsMemory_RefusedWithoutACopy) {
@@ -56,8 +56,8 @@ TEST(ProcessPool_Unit, InputBeyondTheSystemsMemory_RefusedWithoutACopy) {
   void* const room = ::mmap(nullptr, how.max_input_bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   ASSERT_NE(room, MAP_FAILED);
   Future refused = pool.submit(std::span(static_cast<const std::byte*>(room), how.max_input_bytes));
-  EXPECT_EQ(refused.submit_error(), SubmitError::kNoMemory);
-  EXPECT_EQ(text(refused.get().failure()), "too little memory is left for it");
+  EXPECT_EQ(refused.error().kind, FailureKind::kNoMemory);
+  EXPECT_EQ(text(refused.get().error()), "too little memory is left for it");
   EXPECT_LT(table_bytes(), 1u << 20);
   EXPECT_TRUE(pool.call("echo small").ok());
   ::munmap(room, how.max_input_bytes);
@@ -75,9 +75,9 @@ TEST(ProcessPool_Unit, NoMemoryForResultsThatMustLeaveTheTable_RefusedAndTheySta
   struct rlimit small = before;
   small.rlim_cur = test::own_memory().mapped + kBytes / 2;
   ASSERT_EQ(::setrlimit(RLIMIT_AS, &small), 0);
-  const SubmitError refused = pool.submit("echo third").submit_error();
+  const FailureKind refused = pool.submit("echo third").error().kind;
   ASSERT_EQ(::setrlimit(RLIMIT_AS, &before), 0);
-  EXPECT_EQ(refused, SubmitError::kNoMemory);
+  EXPECT_EQ(refused, FailureKind::kNoMemory);
   for (Future& future : futures) EXPECT_EQ(future.get().bytes().size(), kBytes);
 }
 TEST(ProcessPool_Unit, WorkerIsWhatTheSystemKillsWhereMemoryRunsOut) {
@@ -85,12 +85,9 @@ TEST(ProcessPool_Unit, WorkerIsWhatTheSystemKillsWhereMemoryRunsOut) {
   EXPECT_EQ(pool.call("run grep -qx 1000 /proc/self/oom_score_adj").text(), "0");
 }
 TEST(ProcessPool_Unit, AvailableMemory_LeastOfMachineAndGroups) {
-  const std::filesystem::path root =
-      std::filesystem::temp_directory_path() / ("freehold-memory-" + std::to_string(::getpid()));
-  const auto file = [&](const std::string& path, const std::string& content) {
-    std::filesystem::create_directories((root / path).parent_path());
-    std::ofstream(root / path) << content;
-  };
+  const test::Folder folder;
+  const std::filesystem::path& root = folder.path();
+  const auto file = [&](const std::string& path, const std::string& content) { folder.file(path, content); };
   file("proc/meminfo", "MemTotal: 9000 kB\nMemAvailable: 8000 kB\n");
   EXPECT_EQ(process::available_memory(root.c_str()), 8000u * 1024);
   file("proc/self/cgroup", "4:cpu,memory:/one\n0::/two/three\n");
@@ -103,7 +100,6 @@ TEST(ProcessPool_Unit, AvailableMemory_LeastOfMachineAndGroups) {
   file("sys/fs/cgroup/two/memory.current", "3100000\n");
   file("sys/fs/cgroup/two/memory.stat", "inactive_file 400000\n");
   EXPECT_EQ(process::available_memory(root.c_str()), 300'000u);
-  std::filesystem::remove_all(root);
 }
 TEST(ProcessPool_Unit, LargeTasksOverFailedAndDropped_PagesAreGivenBack) {
   ProcessPoolOptions how = options();
@@ -172,8 +168,8 @@ TEST(ProcessPool_Unit, OutOfMemoryByCgroup_FailsWithMemory) {
     if (!pool.ok()) GTEST_SKIP() << pool.error();
     EXPECT_EQ(groups(), 2);
     EXPECT_FALSE(std::filesystem::exists(left));
-    EXPECT_EQ(pool.call("hold 400").failure(), (Failure{FailureKind::kMemory, 200}));
-    EXPECT_EQ(pool.call("crash").failure(), (Failure{FailureKind::kSignal, SIGKILL}));
+    EXPECT_EQ(pool.call("hold 400").error(), (Failure{FailureKind::kMemory, 200}));
+    EXPECT_EQ(pool.call("crash").error(), (Failure{FailureKind::kSignal, SIGKILL}));
     EXPECT_EQ(pool.call("echo x").text(), "x");
     EXPECT_TRUE(comes_true([&] { return ended(pool, ExitReason::kMemory) == 1 && ended(pool, ExitReason::kSignal) == 1; }));
   }

@@ -25,7 +25,7 @@ std::string refusal_of(const ProcessPoolOptions& how) {
   return pool.call("echo x").ok() ? "" : pool.error();
 }
 TEST(ProcessPool_Unit, ConfinedToFiles_OthersCannotBeOpened) {
-  const Deployed folder("confined");
+  const Deployed folder;
   folder.put();
   for (const char* name : {"in", "out", "other"}) std::filesystem::create_directory(folder.path(name));
   for (const char* name : {"in/a", "other/a"}) std::ofstream(folder.path(name)) << "x";
@@ -60,7 +60,8 @@ TEST(ProcessPool_Unit, ConfinedWithoutNetwork_NoSocketsNorInPrograms) {
   EXPECT_EQ(pool.call("run grep -q 'Seccomp:.2' /proc/self/status").text(), "0");
 }
 TEST(ProcessPool_Unit, WorkerProgramOfAnInstallation_FoundByItsHeader) {
-  const std::filesystem::path prefix = std::filesystem::temp_directory_path() / ("freehold-" + std::to_string(::getpid()));
+  const test::Folder folder;
+  const std::filesystem::path prefix = folder.path() / "prefix";
   for (const char* place : {"bin", "tools/freehold"}) {
     const std::filesystem::path worker = prefix / place / "freehold-worker";
     std::filesystem::create_directories(worker.parent_path());
@@ -167,7 +168,7 @@ TEST(ProcessPool_Unit, OkInTheLogOrInAChildOfFork_DoesNotWait) {
   EXPECT_GE(asked, 1u);
 }
 TEST(ProcessPool_Unit, LoadingHangs_KilledWithAReason) {
-  const Deployed deployed("hung");
+  const Deployed deployed;
   ProcessPoolOptions how = options();
   how.worker_program = deployed.path("hung.sh");
   std::ofstream(how.worker_program) << "#!/bin/sh\nmkdir 2>/dev/null " << deployed.path("1") << " && exec sleep 1000\n"
@@ -187,19 +188,20 @@ TEST(ProcessPool_Unit, NoProgramOrNothingAtAll_BrokenWithAReason) {
     how.component = "no-library-of-the-path.so";
     how.keep_standard_error = true;
     ProcessPool pool(how);
-    EXPECT_EQ(pool.call("echo x").failure().kind, FailureKind::kNoWorker);
+    EXPECT_EQ(pool.call("echo x").error().kind, FailureKind::kNoWorker);
     EXPECT_NE(pool.error().find(std::string(program) + " cannot be started"), std::string::npos) << pool.error();
+    EXPECT_NE(pool.error().find("FREEHOLD_WORKER_PROGRAM"), std::string::npos) << pool.error();
   }
   EXPECT_FALSE(ProcessPool({}).ok());
 }
 TEST(ProcessPool_Unit, ComponentComesLate_PoolMendsItself) {
-  const Deployed deployed("late");
+  const Deployed deployed;
   ProcessPoolOptions how = options();
   how.component = deployed.component();
   ProcessPool pool(how);
-  EXPECT_EQ(pool.call("echo x").failure().kind, FailureKind::kNoWorker);
+  EXPECT_EQ(pool.call("echo x").error().kind, FailureKind::kNoWorker);
   EXPECT_NE(pool.error().find("status 85"), std::string::npos) << pool.error();
-  EXPECT_EQ(pool.submit("echo x").submit_error(), SubmitError::kNoWorker);
+  EXPECT_EQ(pool.submit("echo x").error().kind, FailureKind::kNoWorker);
   EXPECT_FALSE(pool.ok());
   deployed.put();
   EXPECT_TRUE(comes_true([&] { return pool.ok(); })) << pool.error();

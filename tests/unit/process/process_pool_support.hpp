@@ -9,6 +9,7 @@
 #include <string>
 
 #include "freehold/process.hpp"
+#include "tests/support/folder.hpp"
 #include "tests/support/proc.hpp"
 
 namespace freehold::process_test {
@@ -19,7 +20,6 @@ using process::Failure;
 using process::FailureKind;
 using process::Future;
 using process::Result;
-using process::SubmitError;
 using test::comes_true;
 using test::open_descriptors;
 
@@ -39,16 +39,11 @@ inline ProcessPoolOptions options() {
 inline std::uint64_t ended(const ProcessPool& pool, ExitReason why) {
   return pool.stats().workers.ended[static_cast<std::size_t>(why)];
 }
-// A folder with a copy of the component, gone afterwards.
+// A folder with a copy of the component.
 class Deployed {
  public:
-  explicit Deployed(const char* name) : folder_(testing::TempDir() + "freehold_" + name + std::to_string(::getpid())) {
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directory(folder_);
-  }
-  ~Deployed() { std::filesystem::remove_all(folder_); }
-  [[nodiscard]] std::string component() const { return folder_ + "/component.so"; }
-  [[nodiscard]] std::string path(const char* name) const { return folder_ + "/" + name; }
+  [[nodiscard]] std::string component() const { return path("component.so"); }
+  [[nodiscard]] std::string path(const char* name) const { return folder_ / name; }
   void put() const {
     std::filesystem::copy_file(kComponent, component() + ".new");
     std::filesystem::rename(component() + ".new", component());
@@ -56,7 +51,7 @@ class Deployed {
   void remove() const { std::filesystem::remove(component()); }
 
  private:
-  std::string folder_;
+  const test::Folder folder_;
 };
 
 }  // namespace freehold::process_test

@@ -52,9 +52,9 @@ TEST(ProcessPool_Unit, MoreFuturesThanEntries_AllAreDelivered) {
   for (int i = 299; i >= 0; --i) {
     const Result result = futures[static_cast<unsigned>(i)].get();
     if (i == 20)
-      EXPECT_EQ(result.failure().kind, FailureKind::kRefused);
+      EXPECT_EQ(result.error().kind, FailureKind::kNoTask);
     else if (i % 50 == 7)
-      EXPECT_EQ(result.failure(), (Failure{FailureKind::kComponent, 42}));
+      EXPECT_EQ(result.error(), (Failure{FailureKind::kComponent, 42}));
     else
       EXPECT_EQ(result.text(), std::to_string(i));
   }
@@ -75,7 +75,7 @@ TEST(ProcessPool_Unit, WorkerDiesOfATask_LogSaysWhichAndWhyAndItsLastWords) {
     ProcessPool pool(how);
     Future task = pool.submit("say out of luck");
     const std::uint64_t id = task.id();
-    EXPECT_EQ(task.get().failure(), (Failure{FailureKind::kExit, 3}));
+    EXPECT_EQ(task.get().error(), (Failure{FailureKind::kExit, 3}));
     using Kind = process::PoolEvent::Kind;
     std::vector<Kind> seen;
     ASSERT_TRUE(comes_true([&] {
@@ -108,7 +108,7 @@ TEST(ProcessPool_Unit, WorkerDiesOfATask_CountedBeforeItsClientCanKnow) {
   };
   ProcessPool made(how);
   pool = &made;
-  EXPECT_EQ(made.submit("say out of luck").get().failure(), (Failure{FailureKind::kExit, 3}));
+  EXPECT_EQ(made.submit("say out of luck").get().error(), (Failure{FailureKind::kExit, 3}));
   const std::lock_guard guard(lock);  // the log was told before the result, too
   EXPECT_EQ(counted, (std::vector<std::array<std::uint64_t, 2>>{{1, 1}, {2, 1}}));
 }
@@ -119,22 +119,33 @@ TEST(ProcessPool_Unit, TaskHasToBeOverWithin_WaitingOrRunning_FailsWithDeadline)
   ProcessPool pool(how);
   Future runs = pool.submit("hang", {.total_timeout = 60ms});
   Future waits = pool.submit("echo x", {.total_timeout = 30ms});
-  EXPECT_EQ(waits.get().failure(), (Failure{FailureKind::kDeadline, 30}));
-  EXPECT_EQ(runs.get().failure(), (Failure{FailureKind::kDeadline, 60}));
+  EXPECT_EQ(waits.get().error(), (Failure{FailureKind::kDeadline, 30}));
+  EXPECT_EQ(runs.get().error(), (Failure{FailureKind::kDeadline, 60}));
   EXPECT_EQ(pool.submit("echo x", {.total_timeout = 10s}).get().text(), "x");
+}
+TEST(ProcessPool_Unit, OptionsOfATask_WhatIsLeftOutIsThePools) {
+  ProcessPoolOptions how = options();
+  how.run_timeout = 50ms;
+  how.max_attempts = 1;
+  how.retry = {.max_attempts = 3};
+  ProcessPool pool(how);
+  EXPECT_EQ(pool.call("hang", {.priority = process::Priority::kHigh}).error(), (Failure{FailureKind::kDeadline, 50}));
+  const Deployed folder;
+  EXPECT_TRUE(pool.call("refuse 7 " + folder.path("a"), {.submit_timeout = 1s}).ok()) << "the third run";
+  EXPECT_TRUE(pool.call("sleep 200", {.run_timeout = process::Nanoseconds::max()}).ok());
 }
 TEST(ProcessPool_Unit, LimitOfZero_IsALimit) {
   ProcessPool pool(options());
-  EXPECT_EQ(pool.submit("hang", {.run_timeout = 0ns, .max_attempts = 1}).get().failure(),
+  EXPECT_EQ(pool.submit("hang", {.run_timeout = 0ns, .max_attempts = 1}).get().error(),
             (Failure{FailureKind::kDeadline, 0}));
-  EXPECT_EQ(pool.submit("hang", {.total_timeout = 0ns}).get().failure().kind, FailureKind::kDeadline);
+  EXPECT_EQ(pool.submit("hang", {.total_timeout = 0ns}).get().error().kind, FailureKind::kDeadline);
   EXPECT_TRUE(pool.drain(std::nullopt));
 }
 TEST(ProcessPool_Unit, ComponentRefuses_RunsAgainAfterItsDelay) {
   ProcessPoolOptions how = options();
   how.retry = {.max_attempts = 5, .delay = 60ms};
   ProcessPool pool(how);
-  const Deployed folder("retry_delay");
+  const Deployed folder;
   const auto begin = std::chrono::steady_clock::now();
   Future task = pool.submit("refuse 7 " + folder.path("a"));
   ASSERT_TRUE(comes_true([&] { return pool.stats().waiting == 1; }));
@@ -143,7 +154,7 @@ TEST(ProcessPool_Unit, ComponentRefuses_RunsAgainAfterItsDelay) {
   EXPECT_GE(std::chrono::steady_clock::now() - begin, 120ms);
   how.retry.delay = 1h;
   Future never = pool.submit("fail 7", {.total_timeout = 50ms, .retry = how.retry});
-  EXPECT_EQ(never.get().failure(), (Failure{FailureKind::kDeadline, 50}));
+  EXPECT_EQ(never.get().error(), (Failure{FailureKind::kDeadline, 50}));
   Future cancelled = pool.submit("fail 7", {.retry = how.retry});
   ASSERT_TRUE(comes_true([&] { return pool.stats().waiting == 1; }));
   cancelled.cancel();
@@ -156,7 +167,7 @@ TEST(ProcessPool_Unit, Callbacks_EachOnceOnOneThread_WhateverTheEnd) {
   std::vector<std::thread::id> threads;
   const auto note = [&](const Result& result) {
     const std::lock_guard guard(lock);
-    ends.push_back(result.ok() ? std::string(result.text()) : text(result.failure()));
+    ends.push_back(result.ok() ? std::string(result.text()) : text(result.error()));
     threads.push_back(std::this_thread::get_id());
   };
   std::atomic<int> called{0};
@@ -172,11 +183,11 @@ TEST(ProcessPool_Unit, Callbacks_EachOnceOnOneThread_WhateverTheEnd) {
   pool->submit("hang").then(note);
   pool->submit("hang").then(note);
   pool->submit("echo never").then(note);
-  Future refused(SubmitError::kFull);
-  refused.then([&](const Result& result) { EXPECT_EQ(result.failure().kind, FailureKind::kRefused); });
+  Future refused(FailureKind::kFull);
+  refused.then([&](const Result& result) { EXPECT_EQ(result.error().kind, FailureKind::kFull); });
   pool.reset();
   EXPECT_EQ(ends.size(), 5u);
-  EXPECT_EQ(std::ranges::count(ends, "no worker can be started"), 3);
+  EXPECT_EQ(std::ranges::count(ends, text(process::Failure{FailureKind::kNoWorker})), 3);
   for (const std::thread::id thread : threads) EXPECT_TRUE(thread == threads[0] && thread != std::this_thread::get_id());
 }
 // A coroutine that no caller waits for.
@@ -195,7 +206,7 @@ Detached sum_of(ProcessPool& pool, int n, std::atomic<int>& sum) {
     sum += result.ok() ? std::stoi(std::string(result.text())) : 100'000;
   }
   const Result refused = co_await process::Awaited(pool.submit(std::string(8193, 'x')));
-  sum += refused.failure().kind == FailureKind::kRefused ? 1 : 100'000;
+  sum += refused.error().kind == FailureKind::kTooLarge ? 1 : 100'000;
 }
 TEST(ProcessPool_Unit, Coroutines_AwaitTheirTasks) {
   ProcessPool pool(options());

@@ -141,7 +141,7 @@ TEST_F(TaskTable_Unit, ResultLongerThanItsArea_IsCorruptAndTheClientSuspectsDama
     EXPECT_EQ(result.ok(), bytes == kMost) << bytes;
     EXPECT_EQ(client.take_damage_suspicion(), bytes != kMost) << bytes;
     if (bytes != kMost) {
-      EXPECT_EQ(result.failure(), (Failure{FailureKind::kCorrupt, 0}));
+      EXPECT_EQ(result.error(), (Failure{FailureKind::kCorrupt, 0}));
     }
   }
 }

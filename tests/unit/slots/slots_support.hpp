@@ -66,12 +66,6 @@ class TestSpans {
     owners_[span].store(static_cast<std::uint8_t>(tag), std::memory_order_release);
     return pools_[tag].publish(span, keep);
   }
-  // Takes a wholly free span from its pool.
-  bool take_away(std::uint32_t span) {
-    if (!pools_[owners_[span].load(std::memory_order_relaxed)].take_all(span)) return false;
-    owners_[span].store(0, std::memory_order_relaxed);
-    return true;
-  }
   [[nodiscard]] bool check() {
     for (std::uint32_t b = 0; b < count_; ++b) {
       const unsigned tag = owners_[b].load(std::memory_order_relaxed);

@@ -45,54 +45,6 @@ class OwnerPagesTest : public testing::Test {
 using Policies = testing::Types<GatherMutex<1>, GatherMutex<100>, GatherLockFree<5>>;
 TYPED_TEST_SUITE(OwnerPagesTest, Policies);
 
-// The shadow knows owner, size and contents of every slot; frees come from any owner, or from a thread that is none.
-TYPED_TEST(OwnerPagesTest, RandomTraceOfThreeOwners_ContentsIntactAndInvariantsHold) {
-  struct Held {
-    unsigned char* slot;
-    std::size_t bytes;
-    unsigned char stamp;
-  };
-  std::mt19937 random(20240601);
-  std::array<typename TestFixture::Owner*, 3> owners{};
-  for (auto& owner : owners) owner = &this->join();
-  std::vector<Held> held;
-  const auto free_one = [&](std::size_t i, typename TestFixture::Owner* by) {
-    const Held h = held[i];
-    held[i] = held.back();
-    held.pop_back();
-    for (std::size_t b = 0; b < h.bytes; ++b) ASSERT_EQ(h.slot[b], h.stamp) << "contents changed";
-    std::memset(h.slot, 0xEE, h.bytes);
-    this->pages_.deallocate(by, h.slot);
-  };
-  std::size_t growth = 0;
-  for (int step = 0; step < 20000; ++step) {
-    if (step % 2000 == 0) growth = random() % 3;  // 0 shrinks, 1 holds, 2 grows
-    auto& self = *owners[random() % owners.size()];
-    if (held.empty() || random() % 4 < growth + 1) {
-      const std::size_t bytes = random() % 129;
-      auto* const slot = static_cast<unsigned char*>(this->pages_.allocate(self, bytes));
-      ASSERT_NE(slot, nullptr);
-      held.push_back({slot, bytes, static_cast<unsigned char>(random())});
-      std::memset(slot, held.back().stamp, bytes);
-    } else {
-      free_one(random() % held.size(), random() % 16 == 0 ? nullptr : &self);
-    }
-    if (random() % 500 == 0) this->pages_.trim(self);
-    if (step % 16 != 0) continue;
-    std::size_t in_use = 0;
-    for (auto* owner : owners) {
-      ASSERT_TRUE(this->pages_.check_invariants(*owner)) << "step " << step;
-      in_use += this->pages_.slots_in_use(*owner);
-    }
-    const OwnerPagesStats stats = this->stats();
-    ASSERT_EQ(in_use, held.size() + stats.gathered + stats.pending) << "step " << step;
-  }
-  EXPECT_GT(this->stats().remote_frees, 1000U);
-  while (!held.empty()) free_one(held.size() - 1, nullptr);
-  for (auto* owner : owners) this->pages_.leave(*owner);
-  EXPECT_EQ(this->stats().pages, 0U);
-}
-
 TYPED_TEST(OwnerPagesTest, UpstreamFailsAtCallK_NullWithEnomemAndNothingLost) {
   for (std::uint64_t k = 1; k <= 12; ++k) {
     PageBooks books;

@@ -21,12 +21,11 @@ using namespace std::chrono_literals;
 // Counts calls, lets a thread wait for them, remembers when the last one came.
 class Calls {
  public:
-  static void count(void* context, TimerId) {
-    auto& self = *static_cast<Calls*>(context);
-    const std::lock_guard guard(self.mutex_);
-    ++self.count_;
-    self.last_ = Clock::now();
-    self.changed_.notify_all();
+  void operator()() {
+    const std::lock_guard guard(mutex_);
+    ++count_;
+    last_ = Clock::now();
+    changed_.notify_all();
   }
   bool wait_for(int calls) {
     std::unique_lock lock(mutex_);
@@ -57,7 +56,7 @@ TYPED_TEST_SUITE(Drivers, DrivenTypes);
 TYPED_TEST(Drivers, Set_CallsAfterTheTimeInAnotherThread) {
   Calls calls;
   timer::Driver<TypeParam> driver;
-  const TimerId id = driver.create(Calls::count, &calls);
+  const TimerId id = driver.create(std::ref(calls));
   const TimePoint due = Clock::now() + 5ms;
   EXPECT_EQ(driver.set(id, due), timer::SetResult::kArmed);
   ASSERT_TRUE(calls.wait_for(1));
@@ -70,14 +69,11 @@ TYPED_TEST(Drivers, StopInACallback_TheThreadEnds) {
     timer::Driver<TypeParam> driver;
     Calls calls;
   } context;
-  const TimerId id = context.driver.create(
-      [](void* p, TimerId timer) {
-        auto& self = *static_cast<Context*>(p);
-        self.driver.stop();
-        self.driver.set_after(timer, 1ms);
-        Calls::count(&self.calls, timer);
-      },
-      &context);
+  const TimerId id = context.driver.create([&context](TimerId timer) {
+    context.driver.stop();
+    context.driver.set_after(timer, 1ms);
+    context.calls();
+  });
   context.driver.set_after(id, 0ms);
   ASSERT_TRUE(context.calls.wait_for(1));
   std::this_thread::sleep_for(5ms);
@@ -95,7 +91,7 @@ TYPED_TEST(Drivers, OneTimerAliveForEver_MemoryHolds) {
     timer::Driver<TypeParam> driver;
     highest = 0;
     for (std::uint32_t i = 0; i < kTimes; ++i) {
-      const TimerId id = driver.create(Calls::count, nullptr);
+      const TimerId id = driver.create([] {});
       ASSERT_TRUE(static_cast<bool>(id)) << i;
       driver.set_after(id, 60s);
       ASSERT_TRUE(driver.destroy(id));
@@ -108,20 +104,20 @@ TYPED_TEST(Drivers, OneTimerAliveForEver_MemoryHolds) {
 TEST(Driver, CreatedAndDestroyedForEverAtTheLimit_NeverRunsOut) {
   timer::Driver<> driver(std::size_t{100});
   Calls calls;
-  const TimerId kept = driver.create(Calls::count, &calls);
+  const TimerId kept = driver.create(std::ref(calls));
   for (int i = 0; i < 20'000; ++i) {
-    const TimerId id = driver.create(Calls::count, nullptr);
+    const TimerId id = driver.create([] {});
     ASSERT_TRUE(static_cast<bool>(id)) << i;
     if (i % 2 == 0) driver.set_after(id, 60s);
     ASSERT_TRUE(driver.destroy(id));
   }
   std::vector<TimerId> all;
-  while (const TimerId id = driver.create(Calls::count, nullptr)) all.push_back(id);
+  while (const TimerId id = driver.create([] {})) all.push_back(id);
   EXPECT_EQ(all.size(), 99U);
   driver.set_after(kept, 0ms);
   EXPECT_TRUE(calls.wait_for(1));
   driver.stop();
-  EXPECT_FALSE(static_cast<bool>(driver.create(Calls::count, nullptr))) << "and does not wait for a thread that ended";
+  EXPECT_FALSE(static_cast<bool>(driver.create([] {}))) << "and does not wait for a thread that ended";
 }
 
 // The callback's own thread is the one that would reclaim: it does not wait for itself.
@@ -131,12 +127,7 @@ TEST(Driver, CreatedInACallbackAtTheLimit_NoTimer) {
     timer::Driver<>& driver;
     std::atomic<int> created{-1};
   } seen{driver};
-  const TimerId id = driver.create(
-      [](void* context, TimerId) {
-        auto& self = *static_cast<Seen*>(context);
-        self.created = static_cast<bool>(self.driver.create(Calls::count, nullptr)) ? 1 : 0;
-      },
-      &seen);
+  const TimerId id = driver.create([&seen] { seen.created = static_cast<bool>(seen.driver.create([] {})) ? 1 : 0; });
   driver.set_after(id, 0ms);
   for (int i = 0; i < 10'000 && seen.created < 0; ++i) std::this_thread::sleep_for(1ms);
   EXPECT_EQ(seen.created, 0);
@@ -147,8 +138,8 @@ struct HeldWheel : timer::TimerWheel<AnyThread> {
   using timer::TimerWheel<AnyThread>::TimerWheel;
   static inline std::atomic<bool> hold{false}, held{false}, slow{false};
   static inline std::atomic<unsigned> refused{0};
-  TimerId create(timer::Callback callback, void* context) noexcept {
-    const TimerId id = BasicTimerWheel::create(callback, context);
+  TimerId create(timer::Callback callback) noexcept {
+    const TimerId id = BasicTimerWheel::create(callback);
     if (!id) ++refused;
     return id;
   }
@@ -169,7 +160,7 @@ TEST(Driver, ThreadsLookCameBeforeTheTimersWereDestroyed_CreateWaitsOn) {
   Calls calls;
   timer::Driver<HeldWheel> driver(kTimers);
   std::vector<TimerId> all;
-  while (const TimerId id = driver.create(Calls::count, &calls)) all.push_back(id);
+  while (const TimerId id = driver.create(std::ref(calls))) all.push_back(id);
   ASSERT_EQ(all.size(), kTimers);
   HeldWheel::hold = true;
   driver.set_after(all[0], 0ms);
@@ -178,7 +169,7 @@ TEST(Driver, ThreadsLookCameBeforeTheTimersWereDestroyed_CreateWaitsOn) {
     i == kTimers / 2 ? void(driver.destroy(all[i])) : void(driver.set_after(all[i], 1h));
   HeldWheel::refused = 0;
   TimerId created{};
-  std::thread creator([&] { created = driver.create(Calls::count, &calls); });
+  std::thread creator([&] { created = driver.create(std::ref(calls)); });
   while (HeldWheel::refused == 0) std::this_thread::yield();
   std::this_thread::sleep_for(50ms);  // it waits for a round
   HeldWheel::slow = true;
@@ -201,14 +192,11 @@ TYPED_TEST(Drivers, CallbackQuiescesAndSetsItself_NoDeadlock) {
     timer::Driver<TypeParam> driver;
     Calls calls;
   } again;
-  const TimerId id = again.driver.create(
-      [](void* context, TimerId self) {
-        auto& mine = *static_cast<Again*>(context);
-        mine.driver.quiesce();
-        mine.driver.set_after(self, 1ms);
-        Calls::count(&mine.calls, self);
-      },
-      &again);
+  const TimerId id = again.driver.create([&again](TimerId self) {
+    again.driver.quiesce();
+    again.driver.set_after(self, 1ms);
+    again.calls();
+  });
   again.driver.set_after(id, 1ms);
   EXPECT_TRUE(again.calls.wait_for(5));
   again.driver.stop();

@@ -76,7 +76,7 @@ TYPED_TEST(LoopTimers, ManyTimers_FireInTheLoopAndItEnds) {
   std::vector<TimerId> ids;
   const auto start = Clock::now();
   for (int i = 0; i < 3000; ++i) {
-    ids.push_back(create_calling(timers, count));
+    ids.push_back(timers.create(std::ref(count)));
     timers.set(ids.back(), i % 3 == 0 ? start + std::chrono::milliseconds(i / 300) : start + 10min);
   }
   for (std::size_t i = 0; i < ids.size(); ++i) {
@@ -92,7 +92,7 @@ TYPED_TEST(LoopTimers, ManyTimers_FireInTheLoopAndItEnds) {
 TYPED_TEST(LoopTimers, LastTimerDisarmed_LoopEndsAtOnce) {
   auto& timers = *this->timers_;
   auto nothing = [] {};
-  const TimerId a = create_calling(timers, nothing), b = create_calling(timers, nothing);
+  const TimerId a = timers.create(std::ref(nothing)), b = timers.create(std::ref(nothing));
   timers.set(a, Clock::now() + 10min);
   timers.set(b, Clock::now() + 20min);
   EXPECT_TRUE(timers.cancel(b));
@@ -100,7 +100,7 @@ TYPED_TEST(LoopTimers, LastTimerDisarmed_LoopEndsAtOnce) {
   const auto start = Clock::now();
   this->loop_.run();
   auto cancel_b = [&] { EXPECT_TRUE(timers.cancel(b)); };
-  const TimerId canceller = create_calling(timers, cancel_b);
+  const TimerId canceller = timers.create(std::ref(cancel_b));
   timers.set(b, Clock::now() + 10min);
   timers.set_after(canceller, 1ms);
   this->loop_.run();
@@ -122,7 +122,7 @@ TYPED_TEST(LoopTimers, SoonerThanAllOthers_NotKeptWaiting) {
   auto& timers = *this->timers_;
   bool fired = false;
   auto nothing = [] {};
-  const TimerId late = create_calling(timers, nothing);
+  const TimerId late = timers.create(std::ref(nothing));
   timers.set(late, Clock::now() + 10min);
   OwnedTimer soon(timers, [&] {
     fired = true;
@@ -136,7 +136,7 @@ TYPED_TEST(LoopTimers, SoonerThanAllOthers_NotKeptWaiting) {
 // The loop outlives the timers, whose alarm may be on its way.
 TYPED_TEST(LoopTimers, TimersEndFirst_NothingIsCalled) {
   auto fail = [] { FAIL(); };
-  const TimerId id = create_calling(*this->timers_, fail);
+  const TimerId id = this->timers_->create(std::ref(fail));
   this->timers_->set(id, Clock::now());
   this->timers_.reset();
   this->loop_.run();

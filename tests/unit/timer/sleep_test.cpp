@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 // Coroutines that wait for timers.
-#include "freehold/timer/sleep.hpp"
 
 #include <coroutine>
 #include <exception>
@@ -83,7 +82,7 @@ TYPED_TEST(Sleeps, DestroyedWhileItWaits_TheTimerGoesAlong) {
 Task wait_in_vain(timer::TimerWheel<>& wheel, int& result) { result = co_await Sleep(wheel, at(10)) ? 1 : 0; }
 TEST(SleepLimits, NoRoom_GoesOnAtOnceAndSaysSo) {
   timer::TimerWheel<> wheel(1);
-  const auto taken = wheel.create([](void*, timer::TimerId) {}, nullptr);
+  const auto taken = wheel.create([] {});
   int result = -1;
   const Task task = wait_in_vain(wheel, result);
   EXPECT_EQ(result, 0);

@@ -27,7 +27,7 @@ void expect_refusal_and_recovery(T& timers) {
   auto count = [&] { ++calls; };
   std::vector<TimerId> ids;
   for (;;) {
-    const TimerId id = create_calling(timers, count);
+    const TimerId id = timers.create(std::ref(count));
     if (!id) break;
     ids.push_back(id);
     if (timers.set(id, at(1)) == SetResult::kNoMemory) break;
@@ -42,7 +42,7 @@ void expect_refusal_and_recovery(T& timers) {
   EXPECT_EQ(calls, static_cast<int>(ids.size()) - 1);
   timers.advance(at(2));
   EXPECT_EQ(calls, static_cast<int>(ids.size()));
-  const TimerId again = create_calling(timers, count);
+  const TimerId again = timers.create(std::ref(count));
   ASSERT_TRUE(again);
   EXPECT_EQ(timers.set(again, at(3)), SetResult::kArmed);
   timers.advance(at(3));
@@ -56,7 +56,7 @@ TEST(TimersShared, MoreInTheMailboxThanAreLookedAt_TheOwnerDoesNotSleepPastThem)
     int calls = 0;
     auto count = [&] { ++calls; };
     for (int i = 0; i < kTimers; ++i)
-      ASSERT_EQ(wheel.set(create_calling(wheel, count), at(i == earliest ? 3 : 100'000)), SetResult::kArmed);
+      ASSERT_EQ(wheel.set(wheel.create(std::ref(count)), at(i == earliest ? 3 : 100'000)), SetResult::kArmed);
     for (int rounds = 0; calls == 0; ++rounds) {
       const auto next = wheel.next_expiry();
       ASSERT_TRUE(next.has_value());
@@ -90,7 +90,7 @@ TEST(TimersLimited, DequeQueueOnAFullHeap_ArmedTimersKeepTheirTimes) {
     std::vector<TimerId> armed;
     TimerId idle;
     for (int i = 0;; ++i) {
-      const TimerId id = create_calling(queue, count);
+      const TimerId id = queue.create(std::ref(count));
       if (!id) break;
       if (queue.set(id, at(1 + i)) == SetResult::kNoMemory) {
         idle = id;
@@ -123,7 +123,7 @@ TEST(TimersLimited, WheelOfFarAndCancelledTimers_BudgetBoundsTheWork) {
   constexpr int kTimers = 10'000;
   wheel.advance(at(0));
   for (int i = 0; i < kTimers; ++i) {
-    const TimerId id = create_calling(wheel, count);
+    const TimerId id = wheel.create(std::ref(count));
     wheel.set(id, at(1'000'000 + i % 100));  // on a high level, in one slot or two
     if (i % 2 == 0) wheel.cancel(id);
   }
@@ -170,10 +170,10 @@ TYPED_TEST(Timers, SetAfter_FiresThenAndIdsAreKeys) {
   int fired = 0;
   const auto call = [&] { ++fired; };
   std::unordered_map<TimerId, int> by_id;
-  const TimerId id = create_calling(timers, call);
+  const TimerId id = timers.create(std::ref(call));
   by_id[id] = 7;
   const auto before = timer::Clock::now();
-  EXPECT_EQ(set_after(timers, id, std::chrono::minutes(1)), timer::SetResult::kArmed);
+  EXPECT_EQ(timers.set(id, timer::after(std::chrono::minutes(1))), timer::SetResult::kArmed);
   timers.advance(before + std::chrono::seconds(59));
   EXPECT_EQ(fired, 0);
   timers.advance(timer::Clock::now() + std::chrono::seconds(61));

@@ -68,6 +68,7 @@ MemoryDiagnosis ask(const MemoryRequest& request) {
             if (diagnosis.own) diagnosis.notes.push_back(note_of(*diagnosis.own));
             return memory_tools_for(files, request.allocators, diagnosis.notes);
           },
+      .look_at_pins = request.look_at_pins,
       .signal = [&interrupts] { return interrupts.arrived(); }};
   try {
     auto outcome = doctor::examine_memory(request.settings, request.program, caller);

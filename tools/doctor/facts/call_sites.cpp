@@ -190,10 +190,6 @@ std::size_t site_among(std::span<const Frame> frames) {
   return 0;
 }
 
-Frame site_of(const Evidence& process, StackId stack) {
-  const std::vector<Frame> frames = named(process, stack);
-  return frames[site_among(frames)];
-}
 bool is_same_site(const Frame& one, const Frame& other) {
   return one.function == other.function && one.file == other.file && one.line == other.line && one.module == other.module;
 }

@@ -42,8 +42,6 @@ struct Evidence {
   std::function<const std::vector<Frame>&(std::uint64_t address)> frames;
 };
 
-// Finds the site that a stack of the process belongs to.
-[[nodiscard]] Frame site_of(const Evidence& process, StackId stack);
 [[nodiscard]] bool is_same_site(const Frame& one, const Frame& other);
 
 // Returns the index of the site among a stack's frames, innermost first. Without one, it is the outermost that is at least

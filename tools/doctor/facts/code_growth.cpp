@@ -23,19 +23,23 @@ constexpr double kMallocsPart = 0.33;  // share of that: malloc may be why
 #if defined(__x86_64__)
 constexpr std::size_t kAround = 16;  // bytes before and behind: a loop that spins is shorter
 
-// lock xadd, lock cmpxchg, lock or ..., also with a prefix for wide registers; xchg with memory locks by itself.
-bool is_atomic(std::span<const std::uint8_t> code) {
+// lock xadd, lock cmpxchg, lock or ..., also with a prefix for wide registers; xchg with memory locks by itself. All of them
+// name memory: bytes within another instruction, as those of the C library's `cmp $-4096, %rax` and of a far jump, do not.
+bool is_atomic(std::span<const std::uint8_t> code, std::uint8_t before) {
   std::size_t i = code[0] == 0xF0 ? 1 : 0;
   const bool has_lock = i == 1;
   if (i < code.size() && (code[i] & 0xF0) == 0x40) ++i;  // REX
   if (i + 1 >= code.size()) return false;
-  if ((code[i] == 0x86 || code[i] == 0x87) && code[i + 1] < 0xC0) return true;
+  const bool names_memory = code[i + 1] < 0xC0;
+  if (code[i] == 0x86 || code[i] == 0x87) return names_memory && before != 0x0F;
   if (!has_lock) return false;
-  constexpr std::uint8_t kOperations[] = {0x01, 0x09, 0x0F, 0x11, 0x19, 0x21, 0x29,
-                                          0x31, 0x80, 0x81, 0x83, 0xFE, 0xFF, 0x66};
-  return std::ranges::find(kOperations, code[i]) != std::end(kOperations);
+  constexpr std::uint8_t kOperations[] = {0x01, 0x09, 0x11, 0x19, 0x21, 0x29, 0x31, 0x80, 0x81, 0x83, 0xFE, 0xFF};
+  return code[i] == 0x0F || code[i] == 0x66 ||
+         (names_memory && std::ranges::find(kOperations, code[i]) != std::end(kOperations));
 }
 bool is_pause(std::span<const std::uint8_t> code) { return code.size() >= 2 && code[0] == 0xF3 && code[1] == 0x90; }
+constexpr std::size_t kSystemCallBytes = 2;
+bool is_system_call(std::span<const std::uint8_t> code) { return code[0] == 0x0F && code[1] == 0x05; }
 // mov $24, %eax; syscall: what the C library's sched_yield is.
 bool is_yield(std::span<const std::uint8_t> code) {
   constexpr std::uint8_t kYield[] = {0xB8, 0x18, 0x00, 0x00, 0x00, 0x0F, 0x05};
@@ -49,11 +53,13 @@ std::uint32_t word_of(std::span<const std::uint8_t> code) {
   if (code.size() >= sizeof word) std::memcpy(&word, code.data(), sizeof word);
   return word;
 }
-bool is_atomic(std::span<const std::uint8_t> code) {
+bool is_atomic(std::span<const std::uint8_t> code, std::uint8_t) {
   const std::uint32_t word = word_of(code);
   return (word & 0x3F000000) == 0x08000000 ||  // ldxr, stxr, cas
          ((word & 0x3B200C00) == 0x38200000);  // ldadd, swp ...
 }
+constexpr std::size_t kSystemCallBytes = 4;
+bool is_system_call(std::span<const std::uint8_t> code) { return word_of(code) == 0xD4000001; }  // svc #0
 bool is_pause(std::span<const std::uint8_t> code) {
   const std::uint32_t word = word_of(code);
   return word == 0xD503203F || word == 0xD5033FDF || word == 0xD503205F;  // yield, isb, wfe
@@ -117,12 +123,13 @@ struct Excess {
 Instruction instruction_in(std::span<const std::uint8_t> code, std::size_t at) noexcept {
   const std::size_t begin = at > kAround ? at - kAround : 0;
   const std::size_t end = std::min(code.size(), at + kAround);
-  Instruction found = Instruction::kPlain;
+  const bool calls = at >= kSystemCallBytes && at <= code.size() && is_system_call(code.subspan(at - kSystemCallBytes));
+  Instruction found = calls ? Instruction::kSystemCall : Instruction::kPlain;
   for (std::size_t i = begin; i < end; ++i) {
     const auto rest = code.subspan(i, end - i);
     if (is_pause(rest) || is_yield(rest)) return Instruction::kPause;
     // A CPU waits for the instruction before the one that it was found at.
-    if (i < at && is_atomic(rest)) found = Instruction::kAtomic;
+    if (i < at && is_atomic(rest, i == 0 ? 0 : code[i - 1])) found = Instruction::kAtomic;
   }
   return found;
 }
@@ -149,7 +156,7 @@ CodeGrowth growth_between(const CodeSamples& alone, const CodeSamples& all, doub
     if (times.all <= half_way * times.alone)
       growth.same += times.all / whole;
     else if (times.instruction == Instruction::kPlain && times.all <= kBeyondGrowth * factor * times.alone)
-      growth.grown += times.all / whole;  // where threads may wait, more time is not always more work
+      growth.grown += times.all / whole;  // where threads may wait, in the kernel too, more time is not always more work
   }
   growth.known = true;
   growth.work_known = growth.same + growth.grown >= kTells && !is_ambiguous(growth.same, growth.grown);

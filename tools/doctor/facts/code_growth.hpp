@@ -19,8 +19,9 @@ namespace freehold::doctor {
 // Says what a sampled instruction is about to do, or has just done.
 enum class Instruction : std::uint8_t {
   kPlain,
-  kAtomic,  // a read-modify-write of memory that other CPUs may not see half done
-  kPause,   // a hint that a loop is spinning, or a call that gives the CPU away
+  kSystemCall,  // the kernel works for it, or waits for one of the kernel's locks
+  kAtomic,      // a read-modify-write of memory that other CPUs may not see half done
+  kPause,       // a hint that a loop is spinning, or a call that gives the CPU away
 };
 
 // `code`: bytes of the program around the sampled instruction, which begins at code[at].

@@ -15,32 +15,41 @@ namespace {
 
 using Costs = Resampled::Costs;
 
-constexpr std::array<FactDescription, kFacts> kDescriptions{{
-    {"threads", "threads", "the most threads that it had at once", ToldBy::kCounts},
-    {"cpus-allowed", "of its threads", "CPUs of this machine that it may use, where it may not use all", ToldBy::kCounts},
-    {"trials", "trials", "trials in the setting that has fewer of them", ToldBy::kCounts},
+constexpr std::array<FactDescription, kFacts> kFactDescriptions{{
+    {"threads", "threads", "the most threads that it had at once", ToldBy::kCounts, {}, false},
+    {"cpus-allowed",
+     "of its threads",
+     "CPUs that it may use; without a limit if it may use all of this machine",
+     ToldBy::kCounts,
+     {},
+     false},
+    {"trials", "trials", "trials in the setting that has fewer of them", ToldBy::kTime},
     {"lost", "of the time", "what it takes on all CPUs beyond the ideal"},
     {"allocator-part", "of what is lost", "what goes with the best other allocator"},
-    {"quota-part", "of what is lost", "CPUs that it never had"},
+    {"quota-part", "of what is lost", "the loss of a perfect program on the CPUs that it really had"},
     {"machine-part", "of what is lost", "what processes that share nothing lose as well"},
     {"own-part", "of what is lost", "the rest"},
     {"best-gain", "times as fast", "with the treatment that helps most"},
-    {"unexplained-gain", "times as fast", "with that, where the time seen in malloc does not explain it"},
-    {"alike-gains", "times", "the most that a treatment helps, of the least, where each of them helps"},
-    {"healed", "of what is lost", "what goes with another allocator, of time that was not seen outside malloc"},
-    {"padded-gain", "times as fast", "with padded blocks", ToldBy::kTime, Treatment::kPadded},
-    {"padding-saves", "of what is lost", "what goes with padded blocks", ToldBy::kTime, Treatment::kPadded},
-    {"padding-of-best", "of the allocator's part", "what goes with padded blocks", ToldBy::kTime, Treatment::kPadded},
+    {"unexplained-gain", "times as fast",
+     "with the treatment that helps most, or 1 if the time seen in malloc explains that"},
+    {"alike-gains", "times", "the greatest gain divided by the least, if every treatment helps; else without a limit"},
+    {"padded-gain", "times as fast", "with padded blocks, or 1 if they do not surely help", ToldBy::kTime,
+     Treatment::kPadded},
+    {"padding-saves", "of what is lost", "what goes with padded blocks, or 0 if they do not surely help", ToldBy::kTime,
+     Treatment::kPadded},
+    {"padding-of-best", "of the allocator's part",
+     "what padded blocks save, sure or not, divided by what the best treatment saves", ToldBy::kTime, Treatment::kPadded},
     {"freehold-saves", "of what is lost", "what goes with Freehold", ToldBy::kTime, Treatment::kFreehold},
-    {"scaling-saved", "of what is lost", "what goes with the best allocator beside its being faster on one CPU, too"},
+    {"scaling-saved", "of what is lost", "what goes with the best allocator, without what it saves on one CPU as well"},
     {"lines-shared", "of the lines", "cache lines with blocks of several threads", ToldBy::kRecording},
     {"remote-frees", "of the frees", "frees by another thread than the one that allocated", ToldBy::kRecording},
     {"in-malloc", "of the time", "CPU time and sleep in malloc and free", ToldBy::kRecording},
     {"asleep-in-malloc", "of the threads' lives", "sleep in malloc and free", ToldBy::kRecording},
-    {"grows-away", "of what it saves", "CPU time needed on all CPUs only, and not with the best allocator", ToldBy::kCounts},
+    {"grows-away", "of the CPU time that the best allocator saves", "the share that is needed on all CPUs only",
+     ToldBy::kCounts},
     {"grown-in-malloc", "of the CPU time", "what comes with the threads in malloc, if not far more of it does elsewhere",
      ToldBy::kSamples},
-    {"own-malloc", "of the allocations", "those of a malloc that no other can be put in the place of", ToldBy::kCounts},
+    {"own-malloc", "of the allocations", "those that go to a malloc that cannot be replaced", ToldBy::kCounts},
     {"fault-rate", "a second", "page faults", ToldBy::kCounts},
     {"kernel-share", "of the CPU time", "the kernel's", ToldBy::kCounts},
     {"kernel-share-alone", "of the CPU time", "the kernel's on one CPU, where threads do not wake each other",
@@ -49,11 +58,9 @@ constexpr std::array<FactDescription, kFacts> kDescriptions{{
     {"fault-rate-left", "a second", "page faults with the best allocator", ToldBy::kCounts},
     {"kernel-share-left", "of the CPU time", "the kernel's with the best allocator", ToldBy::kCounts},
     {"kernel-in-malloc", "of the CPU time", "the kernel's work in calls of malloc, at least", ToldBy::kRecording},
-    {"kernel-saved", "of what it saves", "the kernel's time that goes with the best allocator", ToldBy::kCounts},
     {"fault-gain", "times as fast", "with a treatment that leaves half of the faults or fewer"},
-    {"fault-time-beyond-loss", "of the time", "what that saves beyond what may be lost in scaling"},
+    {"fault-time-beyond-loss", "of the time", "what such a treatment saves, less the upper limit of `lost`"},
     {"mapped-by-program", "of the faulted bytes", "mapped by calls of the program's own", ToldBy::kRecording},
-    {"fetched", "times", "each page of the peak memory was faulted in", ToldBy::kCounts},
     {"memory-left", "of the memory", "with fewer arenas or with Freehold", ToldBy::kCounts, Treatment::kCappedArenas},
     {"memory-saved", "MiB", "with fewer arenas or with Freehold", ToldBy::kCounts, Treatment::kCappedArenas},
     {"memory-left-capped", "of the memory", "with fewer arenas", ToldBy::kCounts, Treatment::kCappedArenas},
@@ -61,15 +68,15 @@ constexpr std::array<FactDescription, kFacts> kDescriptions{{
     {"lock-time", "of what is lost", "waits for the program's locks, with the kernel's work that comes with them",
      ToldBy::kRecording},
     {"locks-in-code", "of what is lost", "CPU time that comes with the threads where locks are taken", ToldBy::kSamples},
-    {"locks-over-contended", "times", "that, of the time at other atomic operations", ToldBy::kSamples},
+    {"locks-over-contended", "times", "`locks-in-code` divided by the time at other atomic operations", ToldBy::kSamples},
     {"grown-in-code", "of what is lost", "CPU time that comes with the threads at locks and shared lines", ToldBy::kSamples},
     {"idle", "of what is lost", "CPUs that no thread was ready for", ToldBy::kCounts},
     {"lock-sleeps", "of the idle CPUs", "sleep in locks", ToldBy::kCounts},
     {"repeated-work", "of what is lost", "work that each thread does again", ToldBy::kCounts},
-    {"more-cpu-time", "of what is lost", "CPU time beyond that on one CPU", ToldBy::kCounts},
+    {"more-cpu-time", "of what is lost", "CPU time of the program's own code beyond that on one CPU", ToldBy::kCounts},
     {"cpu-time-growth", "times", "the CPU time on one CPU", ToldBy::kCounts},
-    {"beyond-bandwidth", "times", "that, of the most that waiting for memory can cost", ToldBy::kSamples},
-    {"copies-slowdown", "times", "the CPU time of a copy among others, of one alone", ToldBy::kCounts},
+    {"beyond-bandwidth", "times", "`cpu-time-growth` divided by the most that waiting for memory can cost",
+     ToldBy::kSamples},
 }};
 
 // By how much others widen limits that time tells, where they took a sixth of the CPUs or more. It is less where they took
@@ -95,13 +102,11 @@ constexpr double kNotWorthAnother = 0.02;  // the same: another one saves less t
 constexpr double kSharedLines = 0.05;      // of the lines that were watched: where blocks lie may matter
 constexpr double kFewerFaults = 0.5;       // that are left with a treatment that mends them
 constexpr double kFaultsPerSecond = 5000, kKernelAlone = 0.1;
-constexpr double kPageBytes = 4096, kMebibyte = 1 << 20;
+constexpr double kPageBytes = 4096, kMemoryUnit = 1 << 20;
 constexpr double kFetchedOnce = 1.5;  // of the peak memory
 constexpr double kLittleBytes = 32 << 20;
 constexpr double kBeyondBandwidth = 1.5;  // times what each CPU waits if one alone keeps the memory busy
 constexpr double kSurelyWork = 0.25;      // of the CPU time that comes with threads, by which one CPU may differ
-constexpr double kSurelyHealed = 1.15;    // times as fast, at the lower limit, with an allocator that heals
-constexpr double kStays = 0.75;           // of what is lost, with padded blocks
 constexpr double kOneBusy = 1.05;         // CPUs that one thread can keep busy
 constexpr double kNoisyControl = 1.15, kNoisySpread = 0.12;
 
@@ -291,7 +296,9 @@ class Room {
         std::max<double>(experiment_.most_threads, of_.recorded == nullptr ? 0 : double(of_.recorded->threads));
     const bool is_one = seen == 1 && all_.setting.cpus > 1 && busy_cpus(all_) <= kOneBusy;
     set(Fact::kThreads, is_one ? 1.0 : std::max(seen, 2.0));
-    if (experiment_.machine_cpus < experiment_.online_cpus && experiment_.most_threads > 0)
+    if (experiment_.machine_cpus >= experiment_.online_cpus)
+      set(Fact::kCpusAllowed, INFINITY);
+    else if (experiment_.most_threads > 0)
       set(Fact::kCpusAllowed, experiment_.machine_cpus / double(experiment_.most_threads));
     const std::size_t alone = of_.alone == nullptr ? all_.trials.size() : of_.alone->trials.size();
     set(Fact::kTrials, double(std::min(alone, all_.trials.size())));
@@ -332,13 +339,12 @@ class Room {
     }
     if (std::isfinite(left)) {
       set(Fact::kMemoryLeft, left);
-      set(Fact::kMemorySaved, peak_bytes(all_) * (1 - left) / kMebibyte);
+      set(Fact::kMemorySaved, peak_bytes(all_) * (1 - left) / kMemoryUnit);
     }
     if (const Cell* const capped = with(Treatment::kCappedArenas)) {
       set(Fact::kMemoryLeftCapped, peak_bytes(*capped) / std::max(1.0, peak_bytes(all_)));
       set(Fact::kFaultsLeftCapped, page_faults(*capped) / std::max(1.0, page_faults(all_)));
     }
-    set(Fact::kFetched, fetched(all_));
   }
 
   void note_faults() {
@@ -398,20 +404,39 @@ class Room {
     const double beyond = (std::max(0.0, more) + idle_share(all_)) / on_cpu();
     return beyond / (1 + beyond);
   }
+  // The loss that counts tell, whoever else had the CPUs: CPUs that no thread was ready for, in the trial in which that was
+  // least, and CPU time beyond that on one CPU and of copies. Others hide it from the clock: two threads that wait for each
+  // other get twice as much of a busy machine as one.
+  [[nodiscard]] double counted_loss() const {
+    double idle = 1;
+    for (const Trial& trial : all_.trials)
+      idle = std::min(idle, trial.run_delay_s ? 1 - (trial.cpu_s() + *trial.run_delay_s) / (trial.wall_s * width_) : 0);
+    const auto [copies, single] = copies_of(experiment_);
+    if (copies == nullptr || single == nullptr) return std::max(0.0, idle);
+    const double bandwidth = std::max(1.0, cpu_seconds(*copies) / std::max(1e-9, cpu_seconds(*single)));
+    const double growth = of_.costs
+                              .estimate([&](const Costs& costs) {
+                                return costs.cpu_seconds(all_) / (of_.growth_of_work(costs) * costs.cpu_seconds(*of_.alone));
+                              })
+                              .low;
+    return 1 - (1 - std::max(0.0, idle)) / std::max(1.0, growth / bandwidth);
+  }
   void note_loss() {
     Estimate lost = of_.lost();
-    lost.low -= others_ * kWiderLoss;
+    const double counted = others_ > 0 ? counted_loss() : 0;
+    const bool is_hidden = counted > lost.value;
+    lost = {std::max(lost.low - others_ * kWiderLoss, counted), std::max(lost.value, counted), std::max(lost.high, counted)};
     if (experiment_.work_is_guessed && experiment_.work_grows) {  // nothing tells work from waiting: it is one or the other
       Experiment otherwise = experiment_;
       otherwise.work_grows = false;
       lost.high = std::max(lost.high, Losses(otherwise, of_.recorded).lost().high);
     }
     if (others_ > 0) {
-      // They never meet, so that a lock costs nothing; or others leave them less than their quota.
-      const bool never_meet = on_cpu() * width_ < kMeetFrom && !malloc_takes_no_time();
+      // They never meet, so that a lock or a shared line costs nothing; or others leave them less than their quota.
+      const bool never_meet = on_cpu() * width_ < kMeetFrom;
       const bool has_quota = experiment_.quota_cpus > 0 && experiment_.quota_cpus < width_;
       lost.high = std::max(lost.high, never_meet || has_quota ? 1 : beside_others(lost.high, hidden_loss()));
-      if (on_cpu() < kLeastOnCpu) lost = {0, lost.value, 1};
+      if (on_cpu() < kLeastOnCpu) lost = {counted, lost.value, 1};
     }
     set(Fact::kLost, lost);
     lost_ = std::max(lost.value, 1e-6);
@@ -419,23 +444,12 @@ class Room {
     set(Fact::kAllocatorPart, wider_part(of_.share(&Split::allocator)));
     set(Fact::kQuotaPart, wider_part(of_.share(&Split::quota)));
     const auto [copies, single] = copies_of(experiment_);
-    if (copies != nullptr && single != nullptr) {
-      set(Fact::kMachinePart, wider_part(of_.share(&Split::machine)));
-      note_copies(*copies, *single);
-    }
+    if (copies != nullptr && single != nullptr) set(Fact::kMachinePart, wider_part(of_.share(&Split::machine)));
     set(Fact::kOwnPart, wider_part(of_.costs.estimate([&](const Costs& costs) {
           const Split split = of_.split(costs);
-          return split.lost > 0 ? split.own() / split.lost : 0;
+          return split.lost > 0 ? split.own() / split.lost : is_hidden ? 1 : 0;
         })));
   }
-  void note_copies(const Cell& copies, const Cell& single) {
-    const double slowdown = cpu_seconds(copies) / std::max(1e-9, cpu_seconds(single));
-    const auto cpu_of = [](const Trial& trial) { return trial.cpu_s(); };
-    const double least = std::ranges::min(copies.trials, {}, cpu_of).cpu_s() /
-                         std::max(1e-9, std::ranges::max(of_.alone->trials, {}, cpu_of).cpu_s());
-    set(Fact::kCopiesSlowdown, Estimate{std::min(slowdown, beside_others(slowdown, least)), slowdown, slowdown});
-  }
-
   // That a treatment helps is told by gains_of(). That it may help all the same is open where others may have held it up.
   // What is saved of the loss, where the treatment was tried on all CPUs at least: the program's own time alone may stand
   // in.
@@ -453,26 +467,9 @@ class Room {
     const double told = helps ? saved.value : std::min(saved.value, 0.0);
     return wider_part({beside_others(told, saved.low), told, beside_others(told, saved.high)});
   }
-  // The time that a variant takes on all CPUs beyond that of a program that scales, divided by that.
-  [[nodiscard]] double excess(std::size_t variant) const {
-    const Cell* const on_all = of_.cell(variant, all_.setting);
-    if (on_all == nullptr) return 0;
-    const Cell* const own = of_.cell(variant, of_.alone->setting);
-    const double alone = cost(own != nullptr ? *own : *of_.alone) * of_.alone->setting.width() / width_;
-    return cost(*on_all) / (alone * growth_of_work(experiment_, all_)) - 1;
-  }
   void note_treatments() {
     if (const auto saved = saved_by(Treatment::kPadded)) set(Fact::kPaddingSaves, *saved);
     if (const auto saved = saved_by(Treatment::kFreehold)) set(Fact::kFreeholdSaves, *saved);
-    const double now = excess(0);
-    const Cell* const padded = with(Treatment::kPadded);
-    const bool is_elsewhere = padded != nullptr && grows_outside_malloc(code_) && of_.has_pair(padded->variant) &&
-                              excess(padded->variant) >= kStays * now;
-    double healed = 0;  // but what counts as the allocator's part
-    for (const Fix& fix : gains_.fixes)
-      if (fix.helps && fix.gain.low >= kSurelyHealed && of_.has_pair(fix.variant) && now > 0)
-        healed = std::max(healed, 1 - excess(fix.variant) / now);
-    set(Fact::kHealed, is_elsewhere || of_.best_allocator != 0 ? 0 : healed);
   }
 
   // CPU seconds that the program needs on all CPUs beyond those that it needs alone. Pre: the variant has both.
@@ -485,7 +482,6 @@ class Room {
     const Costs costs = of_.costs.measured();
     const double saved_s = std::max(1e-9, (costs(all_) - costs(*best_)) / costs(all_) * capacity_s());
     set(Fact::kGrowsAway, (more_work(0) - more_work(of_.best_allocator)) / saved_s);
-    set(Fact::kKernelSaved, (median_of(all_, &Trial::system_s) - median_of(*best_, &Trial::system_s)) / saved_s);
     const double lost = of_.lost_with(costs, 0), left = of_.lost_with(costs, of_.best_allocator);
     const double alone = costs(*of_.alone) / costs(*of_.cell(of_.best_allocator, of_.alone->setting));
     if (lost > 0) set(Fact::kScalingSaved, (lost - left * alone) / lost);
@@ -606,8 +602,10 @@ class Room {
   }
 
   void note_cpu_time() {
-    const double alone = of_.growth_of_work(of_.costs.measured()) * cpu_seconds(*of_.alone);
-    const double more = (cpu_seconds(all_) - alone) / capacity_s() / lost_;
+    const double factor = of_.growth_of_work(of_.costs.measured()), alone = factor * cpu_seconds(*of_.alone);
+    // The kernel's own time tells nothing of lines that threads share: they may wait for each other inside the kernel.
+    const double more =
+        (median_of(all_, &Trial::user_s) - factor * median_of(*of_.alone, &Trial::user_s)) / capacity_s() / lost_;
     // Threads may have brought it along, each its own.
     const bool is_work =
         experiment_.work_is_guessed && cpu_seconds(all_) <= width_ / of_.alone->setting.width() * cpu_seconds(*of_.alone);
@@ -631,7 +629,7 @@ class Room {
 
 }  // namespace
 
-const FactDescription& describe(Fact fact) noexcept { return kDescriptions[static_cast<std::size_t>(fact)]; }
+const FactDescription& describe(Fact fact) noexcept { return kFactDescriptions[static_cast<std::size_t>(fact)]; }
 
 Gains gains_of(const Losses& losses) { return Treatments(losses).gains(); }
 

@@ -9,15 +9,13 @@
 //
 // Pure. One thread. Cost: a thousand draws of the trials (resampled.hpp).
 #pragma once
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <string_view>
 #include <vector>
 
-#include "tools/doctor/facts/estimate.hpp"
 #include "tools/doctor/facts/experiment.hpp"
+#include "tools/doctor/facts/fact.hpp"
 #include "tools/doctor/facts/loss.hpp"
 #include "tools/doctor/facts/scalability.hpp"
 
@@ -35,7 +33,6 @@ enum class Fact : std::uint8_t {
   kBestGain,
   kUnexplainedGain,
   kAlikeGains,
-  kHealed,
   kPaddedGain,
   kPaddingSaves,
   kPaddingOfBest,
@@ -55,11 +52,9 @@ enum class Fact : std::uint8_t {
   kFaultRateLeft,
   kKernelShareLeft,
   kKernelInMalloc,
-  kKernelSaved,
   kFaultGain,
   kFaultTimeBeyondLoss,
   kMappedByProgram,
-  kFetched,
   kMemoryLeft,
   kMemorySaved,
   kMemoryLeftCapped,
@@ -74,36 +69,11 @@ enum class Fact : std::uint8_t {
   kMoreCpuTime,
   kCpuTimeGrowth,
   kBeyondBandwidth,
-  kCopiesSlowdown,
 };
-inline constexpr std::size_t kFacts = static_cast<std::size_t>(Fact::kCopiesSlowdown) + 1;
+inline constexpr std::size_t kFacts = static_cast<std::size_t>(Fact::kBeyondBandwidth) + 1;
 
-// The source of a fact: an error in one is none in the others.
-enum class ToldBy : std::uint8_t { kTime, kCounts, kRecording, kSamples };
-
-struct FactDescription {
-  std::string_view name;      // "allocator-part", as in JSON
-  std::string_view unit;      // "of what is lost"
-  std::string_view sentence;  // what it is
-  ToldBy told_by = ToldBy::kTime;
-  std::optional<Treatment> needs = {};  // trials of it tell this, too; none: those of the program as it is
-};
 [[nodiscard]] const FactDescription& describe(Fact fact) noexcept;
-
-class Facts {
- public:
-  // None: it is not known.
-  [[nodiscard]] const std::optional<Estimate>& operator[](Fact fact) const { return values_[index(fact)]; }
-  void set(Fact fact, const Estimate& at) { values_[index(fact)] = at; }
-  void set(Fact fact, double value) { set(fact, Estimate{value, value, value}); }
-  void set(Fact fact, const std::optional<double>& value) {
-    if (value) set(fact, *value);
-  }
-
- private:
-  static std::size_t index(Fact fact) { return static_cast<std::size_t>(fact); }
-  std::array<std::optional<Estimate>, kFacts> values_;
-};
+using Facts = FactValues<Fact, kFacts>;
 
 // The effect of one treatment on the program on all of its CPUs.
 struct Fix {

@@ -119,6 +119,7 @@ class Reader {
     result_.pid = header_.pid;
     result_.parent = header_.parent;
     result_.dropped = header_.dropped;
+    result_.is_whole = header_.is_whole != 0;
     result_.mapped_bytes = static_cast<double>(header_.mapped_bytes);
     result_.fast_path_ns = static_cast<double>(header_.fast_path_picoseconds) / 1000;
     result_.began_s = static_cast<double>(header_.begin.ns) / 1e9;

@@ -81,6 +81,7 @@ struct Recording {
   double began_s = 0;                              // CLOCK_MONOTONIC at the recording's beginning
   double seconds = 0;                              // from the probe's beginning to the last record
   double cpu_s = 0;                                // CPU time of the process, the probe's included
+  bool is_whole = false;                           // every block is there, and its end; else a sample of them
   std::uint64_t dropped = 0;                       // number of records that found no room
   double mapped_bytes = 0;                         // bytes mapped by mmap() and the like outside malloc
   double mapping_s = 0;                            // time that those calls and munmap() took

@@ -24,6 +24,7 @@ constinit thread_local Thread t_thread{};
 constinit SampledBlocks<sync::NativeAtomics, 18, 3> g_sampled{};
 constinit std::atomic<std::uint64_t> g_epoch{1};
 constinit std::size_t g_bytes_mask = 0;
+constinit bool g_all = false;
 
 namespace {
 
@@ -51,7 +52,7 @@ template <class Body>
 void record(RecordKind kind, const Body& body, bool with_stack) noexcept {
   Thread& thread = t_thread;
   std::uint64_t addresses[kMaxDepth];
-  const unsigned depth = with_stack ? walk_stack(addresses) : 0;
+  const unsigned depth = with_stack && !g_all ? walk_stack(addresses) : 0;
   const std::size_t bytes = sizeof(RecordHeader) + sizeof(Body) + depth * sizeof(std::uint64_t);
   std::byte* const at = room_for(thread, bytes);
   if (at == nullptr) return;
@@ -133,7 +134,7 @@ class Entry {
     if (thread.id == 0) {
       thread.id = static_cast<std::uint32_t>(os::thread_id());
       thread.random = mix(began_ ^ thread.id) | 1;
-      if (g_bytes_mask == 0) thread.all_from = kLargeBytes;
+      if (g_bytes_mask == 0) thread.all_from = g_all ? 0 : kLargeBytes;
       // relaxed: a number that several threads take is as good
       thread.samples_at_interval =
           std::max(kSamplesAtInterval / (1 + g_threads.fetch_add(1, std::memory_order_relaxed)), 1U);
@@ -234,6 +235,8 @@ void start() noexcept {
   const bool was_inside = std::exchange(t_thread.inside, true);
   const char* const counted = std::getenv("FREEHOLD_PROBE_SAMPLE");
   g_bytes_mask = counted != nullptr && std::strcmp(counted, "bytes") == 0 ? ~std::size_t{0} : 0;
+  g_all = counted != nullptr && std::strcmp(counted, "all") == 0;
+  if (g_all) g_sampled.suspect_all();
   if (pthread_key_create(&g_file.key, leave) == 0 && open_file(0)) {
     if (const char* const most = std::getenv("FREEHOLD_PROBE_BYTES"); most != nullptr)
       g_file.most_bytes = std::max<std::uint64_t>(std::strtoull(most, nullptr, 10), 4 * kExtentBytes);
@@ -272,7 +275,7 @@ void sampled_allocation(const Measured& call, void* block, std::size_t bytes) no
                 .duration = static_cast<std::uint32_t>(std::min<std::uint64_t>(call.duration(), UINT32_MAX)),
                 .waited_us = off.waited_us,
                 .preempted_us = off.preempted_us,
-                .end_is_watched = g_sampled.insert(block) ? 1U : 0U},
+                .end_is_watched = g_all || g_sampled.insert(block) ? 1U : 0U},
          true);
   next_epoch(call.began());
   if ((draw(thread) & 63) == 0) add_totals(thread, false);
@@ -299,7 +302,7 @@ void sampled_free(const Measured& call, void* block) noexcept {
 }
 
 void end_of_sampled(void* block) noexcept {
-  if (!g_sampled.has(block)) return;
+  if (!g_all && !g_sampled.has(block)) return;
   const Entry entry;
   record(RecordKind::kFree,
          Sample{.ticks = ticks(),
@@ -311,7 +314,7 @@ void end_of_sampled(void* block) noexcept {
                 .preempted_us = 0,
                 .end_is_watched = 0},
          true);
-  g_sampled.remove(block);
+  if (!g_all) g_sampled.remove(block);
 }
 
 namespace {

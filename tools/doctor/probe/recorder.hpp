@@ -12,6 +12,8 @@
 // small blocks would else be a larger one, now and then, and stand for as many of its size. A block that is larger than any
 // gap is recorded in any case and stands for itself, as do blocks from kLargeBytes on in either way of counting.
 //
+// For a history that is played again (FREEHOLD_PROBE_SAMPLE=all) every block is recorded with its end, and no stack.
+//
 // Waits for the program's own locks are sampled by their length: each millisecond of waiting in the whole process is as
 // likely to be chosen as any other, so that a sample's cost, which a lock's holder may have to bear, is spent seldom enough.
 //
@@ -72,6 +74,7 @@ extern constinit SampledBlocks<sync::NativeAtomics, 18, 3> g_sampled;
 extern constinit std::atomic<std::uint64_t> g_epoch;  // which pages are watched
 
 extern constinit std::size_t g_bytes_mask;  // all bits, where bytes are counted; none, where calls are
+extern constinit bool g_all;                // every block is recorded, and its end
 
 // Returns how far a call takes the countdown.
 [[nodiscard]] inline std::size_t step_of(std::size_t bytes) noexcept {

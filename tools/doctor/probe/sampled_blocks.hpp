@@ -49,6 +49,11 @@ class SampledBlocks {
     if (!is_empty(line)) filter_[line / 64].fetch_or(base::bit(line % 64));
   }
 
+  // From now on may_have() says yes of every block: where all are recorded, none needs a place.
+  void suspect_all() noexcept {
+    for (auto& word : filter_) word.store(~std::uint64_t{0});
+  }
+
   [[nodiscard]] static std::size_t place_of(const void* block) noexcept {
     return mix(address_of(block) >> 4) >> (64 - kPlaceBits);
   }

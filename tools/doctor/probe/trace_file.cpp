@@ -141,7 +141,8 @@ bool open_file(std::uint32_t parent) noexcept {
                     .fast_path_picoseconds = 0,
                     .mapped_bytes = 0,
                     .mapping_ticks = 0,
-                    .is_by_bytes = g_bytes_mask != 0 ? 1U : 0U};
+                    .is_by_bytes = g_bytes_mask != 0 ? 1U : 0U,
+                    .is_whole = g_all ? 1U : 0U};
   return true;
 }
 

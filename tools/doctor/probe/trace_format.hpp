@@ -14,7 +14,7 @@
 
 namespace freehold::doctor {
 
-inline constexpr std::uint64_t kTraceMagic = 0x34656361'72746866;  // "fhtrace4"
+inline constexpr std::uint64_t kTraceMagic = 0x35656361'72746866;  // "fhtrace5"
 inline constexpr std::size_t kExtentBytes = std::size_t{64} << 10;
 inline constexpr unsigned kMaxDepth = 48;
 // Blocks from this size on are all recorded: there are few of them, and they decide what is held.
@@ -42,6 +42,7 @@ struct FileHeader {
   std::uint64_t mapped_bytes;           // by calls of mmap() and the like, those inside libc and its malloc left out
   std::uint64_t mapping_ticks;          // in those calls, and in munmap()
   std::uint64_t is_by_bytes;            // 1: allocations' weights and totals are counted_bytes(), else calls
+  std::uint64_t is_whole;               // 1: every block is recorded, with its end
 };
 
 struct ExtentHeader {

@@ -3,7 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <functional>
 #include <nlohmann/json.hpp>
+#include <ranges>
 
 #include "tools/doctor/report/format.hpp"
 #include "tools/doctor/report/results_json.hpp"
@@ -118,6 +121,13 @@ Document document_of(const AttachedReport& report) {
     Rows held;
     for (const live::Figure& figure : live::figures_of(*attached.held))
       held.push_back({figure.words, figure.is_bytes ? bytes_text(figure.value) : std::to_string(figure.value)});
+    constexpr std::size_t kHeaps = 8;  // the largest
+    std::vector<live::LiveHeapFigures> heaps = attached.held->heaps;
+    std::ranges::stable_sort(heaps, std::greater{}, &live::LiveHeapFigures::live_bytes);
+    for (const live::LiveHeapFigures& heap : heaps | std::views::take(kHeaps))
+      held.push_back({fmt::format("heap {}", heap.name.empty() ? "(no name)" : printable(heap.name)),
+                      fmt::format("{} in {} blocks, {} held", bytes_text(heap.live_bytes),
+                                  count_text(static_cast<double>(heap.live_objects)), bytes_text(heap.held_bytes))});
     out.parts.emplace_back(Table{figures, std::move(held)});
   }
   out.parts.emplace_back(Section{"What cannot be known", "from outside"});
@@ -150,6 +160,11 @@ ordered_json json_of(const AttachedReport& report) {
                                in_memory_calls, asleep_in_malloc, malloc_calls_per_s, own_calls_per_s));
   json["malloc_file"] = text_or_null(attached.malloc_file);
   json["held"] = held_json(attached.held);
+  json["heaps"] = nullptr;
+  if (attached.held)
+    json["heaps"] = list_json(attached.held->heaps, [](const live::LiveHeapFigures& heap) {
+      return FREEHOLD_JSON_OF(heap, name, live_objects, live_bytes, held_bytes);
+    });
   json["functions"] =
       list_json(attached.functions, [](const auto& function) { return FREEHOLD_JSON_OF(function, text, kind, share); });
   json["unknown"] = unknown_of(attached);

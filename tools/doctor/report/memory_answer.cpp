@@ -120,7 +120,7 @@ std::vector<Row> rows_of(const MemoryDiagnosis& diagnosis) {
 }
 
 std::string row_text(const MemoryDiagnosis& diagnosis, MemoryPart part) {
-  if (part == MemoryPart::kHoles && diagnosis.verdict.doubt == MemoryDoubt::kRecordingIsCut)
+  if (part == MemoryPart::kHoles && diagnosis.verdict.missing == MemoryFact::kDropped)
     return "in malloc: free, or live and not recorded";
   const bool is_rest = part == MemoryPart::kHoles && !diagnosis.verdict.is_divided;
   return is_rest ? "free in malloc: not divided further" : text_of(part);
@@ -203,24 +203,25 @@ std::string text_of(MemoryPart part) {
 }
 
 std::string doubt_text(const MemoryDiagnosis& diagnosis) {
-  switch (diagnosis.verdict.doubt) {
-    case MemoryDoubt::kNone: return {};
-    case MemoryDoubt::kNothingRecorded: return "nothing was recorded, so that live data is not known";
-    case MemoryDoubt::kTooFewTrials: return "the program was run only once";
-    case MemoryDoubt::kRecordingIsCut: return "the recording is not whole, so that live data is not known; a note says why";
-    case MemoryDoubt::kRecordingDiffers: return "the recorded run held another amount than the others";
-    case MemoryDoubt::kLiveExceeds:
+  if (!diagnosis.verdict.missing) return {};
+  switch (*diagnosis.verdict.missing) {
+    case MemoryFact::kDropped:
+      return diagnosis.experiment.record ? "the recording is not whole, so that live data is not known; a note says why"
+                                         : "nothing was recorded, so that live data is not known";
+    case MemoryFact::kTrials: return "the program was run only once";
+    case MemoryFact::kRecordedDiffers: return "the recorded run held another amount than the others";
+    case MemoryFact::kLiveExceeds:
       return "more data was recorded as live than memory was used: blocks that the program does not touch, or too few "
              "samples";
-    case MemoryDoubt::kMoreSaved: return "another malloc saves more than this one is said to hold beside live data";
-    case MemoryDoubt::kNotDivided:
+    case MemoryFact::kMoreSaved: return "another malloc saves more than this one is said to hold beside live data";
+    case MemoryFact::kDivided:
       return diagnosis.is_cut ? "most of it is free in malloc, and there was no time to try where"
                               : "most of it is free in malloc, and where was not tried: arenas, caches, trimmed";
-    case MemoryDoubt::kMaySave:
+    case MemoryFact::kMaySave:
       return "most of it is free in malloc, and a setting of glibc's may give it back, but the runs differ too much to say "
              "so";
+    default: return "what it holds is near a limit between two causes";
   }
-  __builtin_unreachable();
 }
 
 std::string headline_of(const MemoryDiagnosis& diagnosis) {

@@ -85,6 +85,7 @@ ordered_json verdict_json(const Diagnosis& diagnosis, const Words& words) {
                             : ordered_json(doctor::name_of(verdict.suspected))},
           {"missing", text_or_null(std::string(verdict.missing ? describe(*verdict.missing).name : ""))},
           {"experiment", text_or_null(std::string(verdict.experiment))},
+          {"facts", facts_json(verdict.facts)},
           {"one_thread", verdict.one_thread},
           {"disturbance", verdict.disturbance},
           {"noisy", verdict.noisy}};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A diagnosis as JSON. docs/doctor-schema.md describes every field; a test holds the two together.
 #pragma once
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "tools/doctor/report/words.hpp"
@@ -22,6 +23,16 @@ inline constexpr const char* kSchema = "freehold-doctor/1";
 [[nodiscard]] std::string page_of(nlohmann::ordered_json report);
 // The same of the question of memory. `report`: of json_of(MemoryDiagnosis).
 [[nodiscard]] std::string memory_page_of(nlohmann::ordered_json report);
+// The facts that are known, by name. Those without a limit, as "as much as one likes", are left out.
+template <class FactOf, std::size_t kCount>
+[[nodiscard]] nlohmann::ordered_json facts_json(const doctor::FactValues<FactOf, kCount>& facts) {
+  nlohmann::ordered_json all = nlohmann::ordered_json::object();
+  for (std::size_t i = 0; i < kCount; ++i) {
+    const auto& fact = facts[static_cast<FactOf>(i)];
+    if (fact && std::isfinite(fact->value)) all[std::string(describe(static_cast<FactOf>(i)).name)] = *fact;
+  }
+  return all;
+}
 // The variables that a variant sets, as an object.
 [[nodiscard]] nlohmann::ordered_json environment_json(const doctor::Variant& variant);
 }  // namespace freehold::doctor::report

@@ -107,6 +107,9 @@ void add_question(const Diagnosis& diagnosis, Steps& out) {
   } else if (is_work_unclear(diagnosis)) {
     out.push_back({"If the threads share the work", again(diagnosis, "", Work::kFixed)});
     out.push_back({"If each thread brings its own work", again(diagnosis, "", Work::kPerThread)});
+  } else if (diagnosis.verdict.doubt == Doubt::kBusyMachine && !settings.ahead_of_others) {
+    out.push_back({"Ask again when less runs beside it, or before the others, whom that holds up",
+                   again(diagnosis, "--ahead-of-others", settings.work)});
   } else {
     out.push_back({"Ask again, with more repetitions", again(diagnosis, "--repeat 15", settings.work)});
   }
@@ -129,7 +132,10 @@ void add_next_look(const Diagnosis& diagnosis, Steps& out) {
       out.push_back({"See where threads wait in it", fmt::format("perf record -g -- {} && perf report", line)});
       break;
     case Cause::kOwnLock:
-      out.push_back({"See which thread holds the lock", fmt::format("perf trace -s -e futex -- {}", line)});
+      if (diagnosis.spins_at)
+        out.push_back({"See what the loop waits for", fmt::format("perf record -g -- {} && perf report", line)});
+      else
+        out.push_back({"See which thread holds the lock", fmt::format("perf trace -s -e futex -- {}", line)});
       break;
     case Cause::kUndecided: add_question(diagnosis, out); break;
     default: break;

@@ -74,11 +74,14 @@ constexpr std::string_view kInterpreterLock =
 std::string own_lock(const Diagnosis& diagnosis) {
   if (waits_for_interpreter(diagnosis)) return std::string(kInterpreterLock);
   const Attribution* const recorded = diagnosis.recorded.get();
-  std::string text = "Not the allocator: the program waits on its own lock";
+  // No other malloc was put in the place of one that the program brings.
+  const bool may_be_malloc = diagnosis.experiment.own_malloc_share.value_or(0) >= limit_of(Limit::kMostOwnMalloc);
+  std::string text = may_be_malloc ? "The program waits on a lock, its own or that of the malloc that it brings"
+                                   : "Not the allocator: the program waits on its own lock";
   if (recorded != nullptr && !recorded->lock_waits.empty())
     text += ", taken at " + short_text(recorded->lock_waits.front().place.frame());
   else if (diagnosis.spins_at)
-    text += ", in a loop that spins: " + short_text(*diagnosis.spins_at);
+    text += ", or for what other threads do, in a loop that spins: " + short_text(*diagnosis.spins_at);
   else if (diagnosis.experiment.code.lock_sleepers > 0)
     text += ", which the probe does not see: made by hand, or inside a library, such as the lock of a stdio stream";
   return text + '.';
@@ -142,7 +145,6 @@ std::string reason_of(const Diagnosis& diagnosis) {
   switch (*verdict.missing) {
     case Fact::kUnexplainedGain:
       return "the program scales, but another allocator makes it far faster, and nothing that was recorded says why";
-    case Fact::kHealed: return "with another allocator the program scales, but nothing that was recorded says why";
     case Fact::kAlikeGains:
       return "padding, fewer arenas and other allocators help alike, so the program as it is may just have been slow in its "
              "runs";
@@ -256,7 +258,7 @@ std::string_view why_without_bound(const Diagnosis& diagnosis) {
 
 std::string bound_of(const Diagnosis& diagnosis) {
   const Verdict& verdict = diagnosis.verdict;
-  if (!verdict.most_gain && diagnosis.recorded != nullptr) return {};
+  if (verdict.best_fix || (!verdict.most_gain && diagnosis.recorded != nullptr)) return {};  // "brings" says what could be
   if (!verdict.most_gain)
     return fmt::format("How much any allocator could do is not known: {}.", why_without_bound(diagnosis));
   const double most = verdict.most_gain->high - 1;

@@ -158,7 +158,7 @@ Child& Attendance::start(const Command& command, const LaunchOptions& options) {
       look_at_priorities();
     }
     if (command.sample_code) sampler_.emplace(children_[0]->pid());
-    if (command.watch_memory) memory_.emplace(children_[0]->pid());
+    if (command.watch_memory) memory_.emplace(children_[0]->pid(), command.look);
   }
   return *children_.back();
 }
@@ -322,7 +322,8 @@ void add_stolen(Run& run, const Busy& busy, double own_s, double count, const Wa
   if (count == 1 && coverage >= kSeenEnough)
     trial.taken_s = std::min(trial.taken_s, absent_s + busy.host_s + seen.waited_s / coverage);
   else if (trial.ready_share)
-    trial.taken_s = std::min(trial.taken_s, absent_s + std::min(1.0, *trial.ready_share + kBetweenLooks) * trial.stolen_s);
+    trial.taken_s = std::min({trial.taken_s, absent_s + std::min(1.0, *trial.ready_share + kBetweenLooks) * trial.stolen_s,
+                              absent_s + std::max(0.0, (seen.ready + kBetweenLooks) * trial.wall_s - own_s)});
   // Threads that the quota holds back are ready to run as well. Others did not take CPU time that it would not have allowed.
   if (run.quota_cpus > 0)
     trial.taken_s = std::min(trial.taken_s, std::max(0.0, run.quota_cpus * trial.wall_s - own_s) / count);

@@ -155,7 +155,8 @@ class Attendance {
 
 // Sets what others had of the CPUs during a run, and of that, what the program would have had: no more than its threads
 // waited for CPUs. They wait for each other, too, where there are more of them than CPUs; a CPU that the program left idle
-// was not taken from it. Where their waits were not seen, others took what they had while looks found a thread ready.
+// was not taken from it. Where their waits were not seen, others took what they had while looks found a thread ready, and no
+// more than the threads that were ready wanted beside what they had.
 // `own_s`: CPU time of all `count` copies.
 void add_stolen(Run& run, const Busy& busy, double own_s, double count, const Watch::Times& seen);
 // A program that keeps `width` CPUs busy at most, or bound itself to fewer, wanted no more than those: where its threads

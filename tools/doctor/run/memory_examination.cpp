@@ -50,6 +50,7 @@ class MemoryRuns {
     if (cells().front().trials.empty())
       throw Refused(result_.experiment.complete ? Refusal::kTooShort : Refusal::kInterruptedTooEarly);
     result_.verdict = verdict_of(result_.experiment);
+    if (result_.experiment.complete && result_.verdict.cause == MemoryCause::kHoles) look_at_pins(begin, once_s);
     return std::move(result_);
   }
 
@@ -138,6 +139,19 @@ class MemoryRuns {
       result_.notes.push_back("nothing was recorded: the probe was not loaded, or found no room");
   }
 
+  void look_at_pins(double begin, double once_s) {
+    const auto freehold = std::ranges::find(cells(), MemoryTreatment::kFreehold,
+                                            [](const MemoryCell& cell) { return cell.variant.treatment; });
+    if (!caller_.look_at_pins || freehold == cells().end() || !freehold->failure.empty()) return;
+    constexpr const char* kWhat = "what pins the holes";
+    if (settings_.keeps_budget && settings_.budget_s - (now_s() - begin) < once_s)
+      return result_.left_out.emplace_back(kWhat), void();
+    caller_.show(kWhat, 0);
+    command_.look = caller_.look_at_pins;
+    (void)perform({.preload = freehold->variant.how.preload, .environment = {{"FREEHOLD_PROFILE", "65536"}}}, timeout_s_);
+    result_.signal = caller_.signal();
+  }
+
   void run_cell(std::size_t cell, unsigned round, double left_s) {
     if (stopped_ || !cells()[cell].failure.empty()) return;
     const Variant& how = cells()[cell].variant.how;
@@ -156,12 +170,7 @@ class MemoryRuns {
 
   // Keeps the treatments that can be run twice in what is left, those that say where free memory is first.
   void leave_out(double left_s, double once_s) {
-    // Keeps the order of equals. Not stable_sort(), for which Clang warns of what libstdc++ calls in it.
-    const auto by_treatment = [](const MemoryCell& one, const MemoryCell& other) {
-      return one.variant.treatment < other.variant.treatment;
-    };
-    for (auto next = cells().begin(); next != cells().end(); ++next)
-      std::rotate(std::upper_bound(cells().begin(), next, *next, by_treatment), next, next + 1);
+    std::ranges::stable_sort(cells(), {}, [](const MemoryCell& cell) { return cell.variant.treatment; });
     const double fitting = std::max(0.0, left_s / (kLeastRounds * std::max(once_s, kShortest_s)));
     const std::size_t kept = 1 + static_cast<std::size_t>(std::min(fitting, static_cast<double>(cells().size() - 1)));
     for (std::size_t cell = kept; cell < cells().size(); ++cell) result_.left_out.push_back(cells()[cell].variant.how.name);

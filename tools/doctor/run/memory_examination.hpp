@@ -30,7 +30,10 @@ struct MemoryCaller {
   // `seconds_left`: 0: not known.
   std::function<void(const std::string& what, double seconds_left)> show;
   std::function<MemoryTools(const std::set<std::string>& files)> tools;  // `files`: that the program had mapped as code
-  std::function<int()> signal;                                           // that asks for an early end; 0: none
+  // Looks at the program under Freehold with its heap profile on, again and again, where holes between live blocks are what
+  // most of the memory is; empty: nothing is to be looked at.
+  std::function<void(pid_t)> look_at_pins{};
+  std::function<int()> signal;  // that asks for an early end; 0: none
 };
 
 struct MemoryOutcome {

@@ -94,7 +94,8 @@ void for_each_in(const std::filesystem::path& folder, const Act& act) {
 
 }  // namespace
 
-MemoryWatch::MemoryWatch(pid_t root) : root_(root), pause_s_(kSnapshotsEvery_s) {
+MemoryWatch::MemoryWatch(pid_t root, std::function<void(pid_t)> and_look)
+    : root_(root), and_look_(std::move(and_look)), pause_s_(kSnapshotsEvery_s) {
   for_each_in("/proc/self/fd", [this](const std::string& link) {
     if (const auto file = regular_file(link)) of_caller_.insert(file->id);
   });
@@ -124,6 +125,7 @@ void MemoryWatch::look(const std::vector<pid_t>& adopted) {
   ++looks_;
   hidden_looks_ += hides ? 1 : 0;
   hidden_child_looks_ += child_hides ? 1 : 0;
+  if (and_look_) and_look_(root_);
   const double ended = now_s();
   next_s_ = ended + std::max(pause_s_, (ended - begin) * (1 / kSnapshotShare - 1));
   if (snapshot.processes.empty()) return;

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -19,7 +20,8 @@ namespace freehold::doctor {
 
 class MemoryWatch {
  public:
-  explicit MemoryWatch(pid_t root);
+  // `and_look`: at each look, too; empty: nothing.
+  explicit MemoryWatch(pid_t root, std::function<void(pid_t)> and_look = {});
 
   // When to look next, in seconds of CLOCK_MONOTONIC.
   [[nodiscard]] double next_s() const noexcept { return next_s_; }
@@ -39,6 +41,7 @@ class MemoryWatch {
   void thin_out();
 
   pid_t root_;
+  std::function<void(pid_t)> and_look_;
   double pause_s_;
   double next_s_ = 0;
   double looks_ = 0, hidden_looks_ = 0, hidden_child_looks_ = 0;

@@ -66,6 +66,9 @@ bool is_ready(pid_t pid, pid_t thread) {
   return !fields.empty() && fields[live::StatField::kState] == "R";
 }
 
+// Freehold's own thread sleeps, and would take the priority from the program that another malloc leaves it.
+bool is_purger(pid_t thread) { return live::short_name_of(thread) == "freehold-purge"; }
+
 }  // namespace
 
 bool others_run() {
@@ -155,7 +158,7 @@ void RealTime::look() {
       const int policy = ::sched_getscheduler(id);
       if (policy < 0 || ::sched_getaffinity(id, sizeof cpus, &cpus) != 0 || ::sched_getparam(id, &param) != 0) continue;
       CPU_OR(&usable, &usable, &cpus);
-      at_once += id != pid || is_ready(pid, pid) ? 1 : 0;
+      at_once += (id == pid ? is_ready(pid, pid) : !is_purger(id)) ? 1 : 0;
       if (policy == kRealTime && param.sched_priority == kPriority) {
         real_time.push_back(id);
       } else {

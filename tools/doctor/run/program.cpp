@@ -11,6 +11,8 @@
 #include <sstream>
 #include <utility>
 
+#include "freehold/os/cgroup_files.hpp"
+#include "freehold/os/memory_limit.hpp"
 #include "tools/doctor/run/attendance.hpp"
 
 namespace freehold::doctor {
@@ -127,6 +129,17 @@ std::vector<unsigned> cpus_in_order() {
   std::vector<unsigned> cpus;
   for (const auto& [rank, cpu] : ranked) cpus.push_back(cpu);
   return cpus;
+}
+
+std::uint64_t available_bytes() {
+  std::uint64_t kibibytes = 0, left = UINT64_MAX;
+  os::Path root("");
+  if (os::number_in_file(root, "/proc/meminfo", kibibytes, "MemAvailable:")) left = kibibytes * 1024;
+  os::MemoryLimit limit;
+  limit.find("");
+  const auto use = limit.use();
+  if (limit.bytes() > 0) left = std::min(left, limit.bytes() - std::min(limit.bytes(), use ? use->bytes : 0));
+  return left;
 }
 
 }  // namespace freehold::doctor

@@ -8,6 +8,7 @@
 #include <signal.h>
 
 #include <cstdint>
+#include <functional>
 #include <set>
 #include <span>
 #include <string>
@@ -27,6 +28,7 @@ struct Command {
   bool keep_output = false;            // for Run::output
   bool sample_code = false;            // for Run::code; slows it down by a twentieth
   bool watch_memory = false;           // for Run::memory
+  std::function<void(pid_t)> look{};   // at the program, as often as its memory
   bool before_others = false;          // at nice -20
   bool real_time = false;              // see precedence.hpp
 };
@@ -94,5 +96,8 @@ struct Service {
 
 // The CPUs of the caller's affinity mask, one of each core before the second ones of any.
 [[nodiscard]] std::vector<unsigned> cpus_in_order();
+
+// The memory that is left for a run: by MemAvailable, and by the limits of the caller's control groups.
+[[nodiscard]] std::uint64_t available_bytes();
 
 }  // namespace freehold::doctor

@@ -25,6 +25,7 @@ class Recordings {
   Recordings& operator=(const Recordings&) = delete;
   ~Recordings();
 
+  [[nodiscard]] const std::filesystem::path& folder() const noexcept { return folder_; }
   // Lets a run be recorded under `name`.
   void prepare(const std::string& name, const std::string& probe, LaunchOptions& options);
   struct Read {

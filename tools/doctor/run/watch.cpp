@@ -55,7 +55,7 @@ void Watch::look() {
       (looks_ & (looks_ - 1)) == 0;  // the first looks, then ever fewer: a program loads what it needs early
   ++looks_;
   unsigned threads = 0;
-  bool any_ready = false;
+  unsigned ready = 0;
   for (const pid_t pid : live::family_of(root_)) {
     const fs::path tasks = live::proc_folder(pid) / "task";
     for (const pid_t task : live::threads_of(pid)) {
@@ -64,13 +64,20 @@ void Watch::look() {
       add_times(task, folder);
       const Status status = status_of(folder);
       if (!status.cpus.empty()) ready_s_by_cpus_[status.cpus] += std::exchange(threads_[task].ready_s, 0);
-      any_ready = any_ready || status.running;
+      ready += status.running ? 1 : 0;
       peak_rss_bytes_ = std::max(peak_rss_bytes_, status.peak_rss_bytes);
     }
     if (files_too) add_files(pid);
   }
   most_threads_ = std::max(most_threads_, threads);
-  looks_at_ready_ += any_ready ? 1 : 0;
+  looks_at_ready_ += ready > 0 ? 1 : 0;
+  ready_threads_ += ready;
+}
+
+Watch::Times Watch::times() const noexcept {
+  Times times = times_;
+  times.ready = static_cast<double>(ready_threads_) / std::max(1U, looks_);
+  return times;
 }
 
 std::optional<double> Watch::ready_share() const {

@@ -22,12 +22,13 @@ class Watch {
   // The time of the first process's first thread, also when it has ended and was not waited for yet.
   void look_at_times_of_root();
   // Time that the family's threads had a CPU, and that they waited for one while they were ready to run, as far as was seen:
-  // what a thread had after the last look at it is missing.
+  // what a thread had after the last look at it is missing. Looks see threads that live for moments as well as others.
   struct Times {
     double ran_s = 0;
     double waited_s = 0;
+    double ready = 0;  // mean number of threads that were ready to run, or ran, at a look
   };
-  [[nodiscard]] Times times() const noexcept { return times_; }
+  [[nodiscard]] Times times() const noexcept;
   // CPUs that its threads might use in at least a tenth of the time in which they ran or were ready; 0: that was not seen.
   [[nodiscard]] unsigned own_cpus() const;
   // Share of the looks in which a thread was ready to run, or ran; none: there were too few.
@@ -45,6 +46,7 @@ class Watch {
   pid_t root_;
   unsigned looks_ = 0;
   unsigned looks_at_ready_ = 0;
+  unsigned ready_threads_ = 0;  // of all looks
   unsigned most_threads_ = 0;
   std::uint64_t peak_rss_bytes_ = 0;
   std::map<std::string, double> ready_s_by_cpus_;  // by the list of CPUs that the thread might use

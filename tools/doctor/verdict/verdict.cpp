@@ -13,8 +13,6 @@
 namespace freehold::doctor {
 namespace {
 
-// How far a row is from being sure, for each thing that is open.
-constexpr double kLikely = 1, kPerhaps = 2, kExcluded = 3, kAgainst = 4, kFar = 100;
 constexpr double kNear = 4;          // a row that is worth a word
 constexpr double kNamedPart = 0.01;  // of what is lost: less is not told
 
@@ -22,73 +20,6 @@ constexpr std::array<std::string_view, kCauses> kCauseNames{
     "none",        "allocator-lock",  "remote-frees", "allocator-false-sharing", "page-faults", "arena-bloat", "own-lock",
     "own-sharing", "own-page-faults", "own-malloc",   "memory-bandwidth",        "cpu-quota",   "serial",      "mixed",
     "undecided"};
-
-// How far a fact is from its threshold.
-struct Answer {
-  bool surely = false;   // so, and its limits are clear of the threshold
-  bool perhaps = false;  // its limits leave it open, or it is not known
-  bool likely = false;   // its value is on the right side
-};
-
-Answer answer_of(const Criterion& evidence, const Facts& facts) {
-  const auto& fact = facts[evidence.fact];
-  if (evidence.is == Is::kUnknown) return {!fact, !fact, !fact};
-  if (evidence.is == Is::kKnown) return {fact.has_value(), true, fact.has_value()};
-  if (!fact) return {.surely = false, .perhaps = true, .likely = false};
-  const double limit = limit_of(evidence.limit);
-  switch (evidence.is) {
-    case Is::kAtLeast: return {fact->low >= limit, fact->high >= limit, fact->value >= limit};
-    case Is::kBelow: return {fact->high < limit, fact->low < limit, fact->value < limit};
-    case Is::kAboutAtLeast: return {fact->value >= limit, fact->high >= limit, fact->value >= limit};
-    default: return {fact->value < limit, fact->low < limit, fact->value < limit};
-  }
-}
-
-// The evidence of a row that is not sure; empty: the row is.
-struct Standing {
-  std::vector<Criterion> open;  // not surely so, or not surely excluded; the first of each group
-  double distance = 0;          // from being sure
-  unsigned sure = 0;            // of what it needs
-  bool is_possible = true;      // nothing speaks surely against it
-  bool is_likely = true;        // by the values it is so
-  bool is_told_by_time = false, is_told_by_counts = false;
-
-  [[nodiscard]] bool is_sure() const { return open.empty(); }
-  // Chooses, of two that may be so and lack as much, the one for which more speaks.
-  [[nodiscard]] bool is_nearer_than(const Standing& other) const {
-    if (distance != other.distance) return distance < other.distance;
-    return is_possible && other.is_possible && sure > other.sure;
-  }
-
-  void need(const AnyOf& any, const Facts& facts) {
-    bool perhaps = false, likely = false;
-    for (const Criterion& evidence : any) {
-      const Answer answer = answer_of(evidence, facts);
-      if (answer.surely) {
-        ++sure;
-        // The absence of something tells of no cause.
-        const bool is_presence = evidence.is == Is::kAtLeast || evidence.is == Is::kAboutAtLeast;
-        if (!is_presence || evidence.fact == Fact::kThreads) return;
-        (describe(evidence.fact).told_by == ToldBy::kTime ? is_told_by_time : is_told_by_counts) = true;
-        return;
-      }
-      perhaps |= answer.perhaps;
-      likely |= answer.likely;
-    }
-    leave_open(any.front(), perhaps, likely, kAgainst);
-  }
-  void exclude(const Criterion& evidence, const Facts& facts) {
-    const Answer answer = answer_of(evidence, facts);
-    if (!answer.perhaps) return;
-    leave_open(evidence, !answer.surely, !answer.likely, kExcluded);
-  }
-  void leave_open(const Criterion& evidence, bool perhaps, bool likely, double against) {
-    open.push_back(evidence);
-    distance += evidence.fact == Fact::kThreads ? kFar : likely ? kLikely : perhaps ? kPerhaps : against;
-    is_possible &= perhaps;
-    is_likely &= likely;
-  }
-};
 
 class Judge {
  public:
@@ -117,6 +48,7 @@ class Judge {
     verdict.disturbance = gains_.disturbance;
     verdict.noisy = gains_.noisy;
     if (verdict.missing == Fact::kAlikeGains) withdraw_advice(verdict);
+    verdict.facts = facts_;
     return verdict;
   }
 
@@ -138,8 +70,8 @@ class Judge {
   }
 
   // `with_loss`: else only what it needs by itself.
-  [[nodiscard]] Standing standing_of(const Row& row, bool with_loss = true) const {
-    Standing standing;
+  [[nodiscard]] Standing<Criterion> standing_of(const Row& row, bool with_loss = true) const {
+    Standing<Criterion> standing;
     for (const Criterion& evidence : excludes_all()) standing.exclude(evidence, facts_);
     for (const AnyOf& any : row.needs) standing.need(any, facts_);
     if (with_loss)
@@ -159,10 +91,10 @@ class Judge {
 
   void decide(Verdict& verdict) {
     const Row *first = nullptr, *allocators = nullptr, *other = nullptr, *nearest = nullptr;
-    Standing of_first, of_nearest;
+    Standing<Criterion> of_first, of_nearest;
     double greatest = 0;
     for (const Row& row : rows()) {
-      const Standing standing = standing_of(row);
+      const Standing<Criterion> standing = standing_of(row);
       const double part = row.part && facts_[*row.part] ? facts_[*row.part]->value : 0;
       if (row.part == Fact::kAllocatorPart && standing.is_sure() && allocators == nullptr) allocators = &row;
       if (row.part && row.part != Fact::kAllocatorPart) {
@@ -192,7 +124,7 @@ class Judge {
       const bool is_whole =
           facts_[Fact::kAllocatorPart] && facts_[Fact::kAllocatorPart]->value >= limit_of(Limit::kWholePart);
       verdict.cause = answer == allocators && other != nullptr && !is_whole ? Cause::kMixed : answer->cause;
-      const Standing standing = standing_of(*answer);
+      const Standing<Criterion> standing = standing_of(*answer);
       const bool by_time = standing.is_told_by_time || verdict.cause == Cause::kNone;
       verdict.rests_on = by_time ? standing.is_told_by_counts ? Basis::kBoth : Basis::kTime : Basis::kCounts;
       return;
@@ -203,7 +135,7 @@ class Judge {
     verdict.doubt = doubt_of(of_nearest);
   }
 
-  [[nodiscard]] Doubt doubt_of(const Standing& nearest) const {
+  [[nodiscard]] Doubt doubt_of(const Standing<Criterion>& nearest) const {
     if (of_.alone == nullptr) return Doubt::kNoComparison;
     if (!nearest.is_possible) return Doubt::kContradiction;
     if (gains_.disturbance > kBusyFrom) return Doubt::kBusyMachine;

@@ -96,6 +96,7 @@ struct Verdict {
   Cause suspected = Cause::kUndecided;  // what the cause would be without the doubt
   std::optional<Fact> missing;          // that would decide whether it is; none: it is decided
   std::string_view experiment;          // that tells it; empty: the same
+  Facts facts;                          // that the table was asked of
 };
 
 // True if the cause is one of what is lost: page faults and arenas can cost as much on one CPU.

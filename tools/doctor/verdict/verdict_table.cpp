@@ -6,64 +6,6 @@ namespace {
 
 using enum Fact;
 
-Thresholds made() {
-  Thresholds t;
-  // The last two are written by tests/doctor/margins.py.
-  const auto set = [&t](Limit limit, double value, std::string_view reason, unsigned lower = 0, unsigned higher = 0) {
-    t[static_cast<std::size_t>(limit)] = {value, reason, lower, higher};
-  };
-  set(Limit::kSeveralThreads, 2, "one thread waits for no other", 0, 2);
-  set(Limit::kFewerCpus, 1, "it has more threads than it may use CPUs", 0, 0);
-  set(Limit::kEnoughTrials, 2, "one trial excludes nothing", 0, 1);
-  set(Limit::kLoses, 0.12, "less is nothing to worry about", 0, 0);
-  set(Limit::kSurelyLoses, 0.04, "the lower limit: some loss there is", 0, 1);
-  set(Limit::kScales, 0.24, "the upper limit: twice what is worth a worry is excluded", 0, 1);
-  set(Limit::kMuchLost, 0.5, "memory is no answer for whom half of the time is lost", 0, 0);
-  set(Limit::kPart, 0.25, "a part that is named", 0, 0);
-  set(Limit::kSurePart, 0.10, "its lower limit: it is there", 0, 0);
-  set(Limit::kWholePart, 0.75, "a part that is the whole answer", 0, 0);
-  set(Limit::kGain, 1.02, "the lower limit of a treatment that helps", 0, 1);
-  set(Limit::kFarFaster, 2, "a gain that has a reason, whether or not the program scales", 0, 0);
-  set(Limit::kAlike, 1.4, "treatments that help so much alike show slow trials of the program's own", 0, 0);
-  set(Limit::kHealed, 0.75, "with another allocator it scales: then it is no lock or line of the program's", 0, 0);
-  set(Limit::kPaddingSaves, 0.5, "lines of the program's own stay where they are when blocks are padded", 0, 0);
-  set(Limit::kPaddingOfBest, 0.6, "what else an allocator does is the lesser part", 0, 0);
-  set(Limit::kFreeholdSaves, 0.5, "most of what is lost is the allocator's", 0, 0);
-  set(Limit::kMostOfLoss, 0.6, "what is saved is most of it, so that without other evidence it is why", 0, 0);
-  set(Limit::kScalingSaved, 0.25, "an allocator that is only faster, on one CPU as on all, explains no loss", 0, 0);
-  set(Limit::kAnyLine, 1e-9, "a shared line was seen", 0, 0);
-  set(Limit::kManyRemote, 0.4, "of two threads that pass blocks to each other half of the frees are", 0, 0);
-  set(Limit::kInMalloc, 0.05, "less time cannot be what is lost", 0, 0);
-  set(Limit::kAsleep, 0.005, "threads wait for each other in malloc: a lock that is free lets no thread sleep", 0, 0);
-  set(Limit::kGrowsAway, 0.3, "the work that comes with the CPUs goes with another allocator", 0, 0);
-  set(Limit::kGrownInMalloc, 0.03, "some samples in malloc beyond the work", 0, 0);
-  set(Limit::kMostOwnMalloc, 0.5, "what it allocates passes other mallocs by", 0, 0);
-  set(Limit::kFaultRate, 5000, "at 2 to 10 us each they take some percent of a CPU", 0, 0);
-  set(Limit::kKernelShare, 0.25, "the kernel is busy for the program", 1, 0);
-  set(Limit::kKernelShareAlone, 0.1, "also where no thread wakes another", 0, 0);
-  set(Limit::kFaultsLeft, 0.5, "most go with another allocator", 0, 0);
-  set(Limit::kSomeFaultsLeft, 0.8, "some do", 0, 0);
-  set(Limit::kKernelInMalloc, 0.5, "most of the time is the kernel's, in calls of malloc", 0, 0);
-  set(Limit::kKernelSaved, 0.3, "what another allocator saves is the kernel's time for memory", 0, 0);
-  set(Limit::kFaultGain, 1.25, "page faults alone are worth a verdict", 0, 1);
-  set(Limit::kFaultTime, 0, "they take more than may be lost in scaling", 0, 0);
-  set(Limit::kMapped, 0.5, "most pages come from calls of the program's own", 0, 0);
-  set(Limit::kFetchedOnce, 1.5, "what it holds was faulted in once, not given back and fetched again", 0, 0);
-  set(Limit::kMemoryLeft, 0.67, "half as much again as it needs", 0, 0);
-  set(Limit::kMemorySaved, 32, "so much memory is worth a word", 0, 0);
-  set(Limit::kLockTime, 0.5, "the waits are most of what is lost", 0, 0);
-  set(Limit::kInCode, 0.25, "samples see a part of the CPU time that is lost", 0, 0);
-  set(Limit::kLocksOverContended, 0.5, "what waiters try to set by an atomic operation is the lock's own word", 0, 0);
-  set(Limit::kIdle, 0.5, "most of what is lost is idleness", 0, 0);
-  set(Limit::kLockSleeps, 0.5, "the sleeps are why most of the idle CPUs idle", 0, 0);
-  set(Limit::kRepeatedWork, 0.5, "most of what is lost is work that threads do again", 0, 0);
-  set(Limit::kMoreCpuTime, 0.25, "CPUs are busy without result", 0, 0);
-  set(Limit::kCpuTimeGrowth, 1.05, "a program that needs less more is not busy for nothing", 0, 0);
-  set(Limit::kBeyondBandwidth, 1, "memory that all CPUs wait for costs no more", 0, 1);
-  set(Limit::kCopiesSlowdown, 1.03, "a copy that needs less more does not wait for memory", 0, 0);
-  return t;
-}
-
 constexpr Criterion at_least(Fact fact, Limit limit) { return {fact, Is::kAtLeast, limit}; }
 constexpr Criterion below(Fact fact, Limit limit) { return {fact, Is::kBelow, limit}; }
 constexpr Criterion about_at_least(Fact fact, Limit limit) { return {fact, Is::kAboutAtLeast, limit}; }
@@ -71,7 +13,6 @@ constexpr Criterion about_below(Fact fact, Limit limit) { return {fact, Is::kAbo
 constexpr Criterion known(Fact fact) { return {fact, Is::kKnown}; }
 constexpr Criterion unknown(Fact fact) { return {fact, Is::kUnknown}; }
 
-const AnyOf kManyFaults{at_least(kFaultRate, Limit::kFaultRate)};
 const AnyOf kKernelIsBusy{at_least(kKernelShare, Limit::kKernelShare)};
 const AnyOf kKernelIsBusyAlone{at_least(kKernelShareAlone, Limit::kKernelShareAlone)};
 const AnyOf kNoFaults{below(kFaultRateLeft, Limit::kFaultRate), below(kKernelShareLeft, Limit::kKernelShare),
@@ -81,9 +22,12 @@ const AnyOf kLessMemory{below(kMemoryLeft, Limit::kMemoryLeft)};
 const AnyOf kMuchLess{at_least(kMemorySaved, Limit::kMemorySaved)};
 // Threads that wait in malloc sleep there, or spend CPU time there that comes with the CPUs and goes with another allocator.
 // What was not recorded contradicts nothing.
-const AnyOf kTimeInMalloc{at_least(kInMalloc, Limit::kInMalloc), unknown(kInMalloc)};
 const AnyOf kWaitsInMalloc{at_least(kAsleepInMalloc, Limit::kAsleep), unknown(kInMalloc),
                            at_least(kGrowsAway, Limit::kGrowsAway)};
+// Times alone blame malloc if nothing was recorded, and trials of threads that wait differ by more than a gain.
+const AnyOf kSeenTwice{known(kInMalloc), at_least(kTrials, Limit::kEnoughTrials)};
+// Threads that spend no time in malloc do not pay for it there.
+const AnyOf kTimeInMalloc{at_least(kInMalloc, Limit::kInMalloc), unknown(kInMalloc)};
 const AnyOf kGrowsInMalloc{at_least(kGrownInMalloc, Limit::kGrownInMalloc), at_least(kAsleepInMalloc, Limit::kAsleep),
                            unknown(kInMalloc), unknown(kGrownInMalloc)};
 const AnyOf kSeenOrMost{known(kGrownInMalloc), at_least(kAsleepInMalloc, Limit::kAsleep), unknown(kInMalloc),
@@ -106,14 +50,61 @@ const AnyOf kPaddingWasTried{below(kPaddedGain, Limit::kFarFaster), at_least(kAl
 const AnyOf kNotSeenInCode{about_below(kGrownInCode, Limit::kInCode), unknown(kGrownInCode)};
 const AnyOf kNoLockInCode{about_below(kGrownInCode, Limit::kInCode), about_below(kLocksInCode, Limit::kInCode),
                           unknown(kGrownInCode)};
-const Criterion kAnotherHeals = at_least(kHealed, Limit::kHealed);
 // The machine's part is known of a program that was copied.
 const AnyOf kToldFromBandwidth{known(kMachinePart), at_least(kBeyondBandwidth, Limit::kBeyondBandwidth)};
 
 }  // namespace
 
+// The last two figures of each are written by tests/doctor/margins.py.
 Thresholds& thresholds() noexcept {
-  static Thresholds all = made();
+  static Thresholds all = by_limit<Limit, kLimits>({
+      {Limit::kSeveralThreads, {2, "one thread waits for no other", 0, 0}},
+      {Limit::kFewerCpus, {1, "it has more threads than it may use CPUs", 0, 0}},
+      {Limit::kEnoughTrials, {2, "one trial tells nothing", 0, 1}},
+      {Limit::kLoses, {0.12, "less is nothing to worry about", 0, 0}},
+      {Limit::kSurelyLoses, {0.04, "there is surely some loss", 0, 0}},
+      {Limit::kScales, {0.24, "the upper limit: twice what is worth a worry is excluded", 0, 1}},
+      {Limit::kMuchLost, {0.5, "where half of the time is lost, memory is not the answer", 0, 0}},
+      {Limit::kPart, {0.25, "a part that is named", 0, 0}},
+      {Limit::kSurePart, {0.10, "the part is surely there", 0, 0}},
+      {Limit::kWholePart, {0.75, "a part that is the whole answer", 0, 0}},
+      {Limit::kGain, {1.02, "a gain below 2% is not told from noise", 0, 0}},
+      {Limit::kFarFaster, {2, "a gain that has a reason, whether or not the program scales", 0, 0}},
+      {Limit::kAlike, {1.4, "treatments that help so much alike show slow trials of the program's own", 0, 0}},
+      {Limit::kPaddingSaves, {0.5, "lines of the program's own stay where they are when blocks are padded", 0, 0}},
+      {Limit::kPaddingOfBest, {0.6, "what else an allocator does is the lesser part", 0, 0}},
+      {Limit::kFreeholdSaves, {0.5, "most of what is lost is the allocator's", 0, 1}},
+      {Limit::kMostOfLoss, {0.6, "what is saved is most of it, so that without other evidence it is why", 0, 0}},
+      {Limit::kScalingSaved, {0.25, "an allocator that is only faster, on one CPU as on all, explains no loss", 0, 0}},
+      {Limit::kAnyLine, {1e-9, "a shared line was seen", 0, 0}},
+      {Limit::kManyRemote, {0.4, "of two threads that pass blocks to each other half of the frees are", 0, 0}},
+      {Limit::kInMalloc, {0.05, "less time cannot be what is lost", 0, 0}},
+      {Limit::kAsleep, {0.005, "threads wait for each other in malloc: a lock that is free lets no thread sleep", 0, 0}},
+      {Limit::kGrowsAway, {0.3, "the work that comes with the CPUs goes with another allocator", 0, 0}},
+      {Limit::kGrownInMalloc, {0.03, "so few samples of growth may be chance", 0, 0}},
+      {Limit::kMostOwnMalloc, {0.5, "what it allocates passes other mallocs by", 0, 0}},
+      {Limit::kFaultRate, {5000, "at 2 to 10 us each they take some percent of a CPU", 0, 0}},
+      {Limit::kKernelShare, {0.25, "the kernel is busy for the program", 1, 0}},
+      {Limit::kKernelShareAlone,
+       {0.1, "on one CPU, too, where no thread wakes another, the kernel takes a part that matters", 0, 0}},
+      {Limit::kFaultsLeft, {0.5, "most go with another allocator", 0, 0}},
+      {Limit::kSomeFaultsLeft, {0.8, "some do", 0, 0}},
+      {Limit::kKernelInMalloc, {0.5, "most of the time is the kernel's, in calls of malloc", 0, 0}},
+      {Limit::kFaultGain, {1.25, "page faults alone are worth a verdict", 0, 0}},
+      {Limit::kFaultTime, {0, "they take more than may be lost in scaling", 0, 0}},
+      {Limit::kMapped, {0.5, "most pages come from calls of the program's own", 0, 0}},
+      {Limit::kMemoryLeft, {0.67, "1 / 1.5: it holds half as much again as it needs, or more", 0, 0}},
+      {Limit::kMemorySaved, {32, "so much memory is worth a word", 0, 0}},
+      {Limit::kLockTime, {0.5, "the waits are most of what is lost", 0, 0}},
+      {Limit::kInCode, {0.25, "samples see a part of the CPU time that is lost", 1, 0}},
+      {Limit::kLocksOverContended, {0.5, "waiters also do atomic operations on the lock's own word", 0, 0}},
+      {Limit::kIdle, {0.5, "most of what is lost is idleness", 0, 0}},
+      {Limit::kLockSleeps, {0.5, "the sleeps are why most of the idle CPUs idle", 0, 0}},
+      {Limit::kRepeatedWork, {0.5, "most of what is lost is work that threads do again", 0, 0}},
+      {Limit::kMoreCpuTime, {0.25, "CPUs are busy without result", 0, 0}},
+      {Limit::kCpuTimeGrowth, {1.05, "CPU time that grows by less is no sign of wasted work", 0, 0}},
+      {Limit::kBeyondBandwidth, {1, "memory that all CPUs wait for costs no more", 0, 0}},
+  });
   return all;
 }
 
@@ -130,34 +121,17 @@ const std::vector<Row>& rows() {
        .part = kAllocatorPart,
        .needs = {{at_least(kPaddingOfBest, Limit::kPaddingOfBest)},
                  {at_least(kLinesShared, Limit::kAnyLine), about_at_least(kAllocatorPart, Limit::kMostOfLoss),
-                  unknown(kLinesShared)}},
+                  unknown(kLinesShared)},
+                 kSeenTwice},
        .excluded_by = {},
        .probable = "padded blocks help",
        .experiment = "padded blocks on one CPU and on all"},
       {.cause = Cause::kRemoteFrees,
        .part = kAllocatorPart,
-       .needs = {{at_least(kRemoteFrees, Limit::kManyRemote)},
-                 kLessMemory,
-                 kMuchLess,
-                 kTimeInMalloc,
-                 kWaitsInMalloc,
-                 kGrowsInMalloc,
-                 kNotByPadding},
+       .needs = {{at_least(kRemoteFrees, Limit::kManyRemote)}, kLessMemory, kMuchLess, kWaitsInMalloc},
        .excluded_by = {},
        .probable = "arenas hold blocks that other threads freed",
        .experiment = "a recording, and trials with other allocators"},
-      {.cause = Cause::kArenaBloat,
-       .part = kAllocatorPart,
-       .needs = {kLessMemory,
-                 kMuchLess,
-                 {below(kFaultsLeft, Limit::kMemoryLeft)},
-                 {below(kFetched, Limit::kFetchedOnce)},
-                 kKernelIsBusyAlone,
-                 {at_least(kKernelSaved, Limit::kKernelSaved)},
-                 {about_below(kLost, Limit::kMuchLost)}},
-       .excluded_by = {},
-       .probable = "what arenas hold was fetched from the kernel once",
-       .experiment = "trials with fewer arenas"},
       {.cause = Cause::kArenaBloat,
        .part = kAllocatorPart,
        .needs = {kLessMemory,
@@ -170,8 +144,7 @@ const std::vector<Row>& rows() {
        .experiment = "trials with fewer arenas"},
       {.cause = Cause::kPageFaults,
        .part = kAllocatorPart,
-       .needs = {kManyFaults,
-                 kKernelIsBusy,
+       .needs = {kKernelIsBusy,
                  kKernelIsBusyAlone,
                  {below(kFaultsLeft, Limit::kFaultsLeft), at_least(kKernelInMalloc, Limit::kKernelInMalloc)}},
        .excluded_by = {at_least(kFaultsLeft, Limit::kSomeFaultsLeft)},
@@ -179,8 +152,7 @@ const std::vector<Row>& rows() {
        .experiment = "trials with allocators that keep memory"},
       {.cause = Cause::kPageFaults,
        .part = {},
-       .needs = {kManyFaults,
-                 kKernelIsBusy,
+       .needs = {kKernelIsBusy,
                  kKernelIsBusyAlone,
                  {at_least(kFaultGain, Limit::kFaultGain)},
                  {at_least(kFaultTimeBeyondLoss, Limit::kFaultTime), below(kLost, Limit::kScales)}},
@@ -199,18 +171,13 @@ const std::vector<Row>& rows() {
        .experiment = "trials with fewer arenas, and more of the program as it is"},
       {.cause = Cause::kRemoteFrees,
        .part = kAllocatorPart,
-       .needs = {{at_least(kRemoteFrees, Limit::kManyRemote)},
-                 kTimeInMalloc,
-                 kWaitsInMalloc,
-                 kGrowsInMalloc,
-                 kNotByPadding,
-                 kNotByKernel},
+       .needs = {{at_least(kRemoteFrees, Limit::kManyRemote)}, kTimeInMalloc, kWaitsInMalloc, kNotByPadding, kNotByKernel},
        .excluded_by = {},
        .probable = "blocks are freed by another thread",
        .experiment = "a recording, and trials with other allocators"},
       {.cause = Cause::kAllocatorLock,
        .part = kAllocatorPart,
-       .needs = {kTimeInMalloc, kWaitsInMalloc, kGrowsInMalloc, kSeenOrMost, kNotByPadding, kNotByKernel},
+       .needs = {kWaitsInMalloc, kGrowsInMalloc, kSeenOrMost, kSeenTwice, kNotByPadding, kNotByKernel},
        .excluded_by = {},
        .probable = "another allocator scales",
        .experiment = "trials with other allocators on one CPU and on all"},
@@ -222,8 +189,7 @@ const std::vector<Row>& rows() {
        .experiment = "a look at its threads"},
       {.cause = Cause::kNone,
        .part = {},
-       .needs = {kThreads2,
-                 {at_least(kTrials, Limit::kEnoughTrials)},
+       .needs = {{at_least(kTrials, Limit::kEnoughTrials)},
                  {below(kLost, Limit::kScales)},
                  {about_below(kLost, Limit::kLoses), about_at_least(kMachinePart, Limit::kPart)}},
        .excluded_by = {at_least(kUnexplainedGain, Limit::kFarFaster)},
@@ -237,23 +203,22 @@ const std::vector<Row>& rows() {
        .experiment = "more trials of the program as it is"},
       {.cause = Cause::kMemoryBandwidth,
        .part = kMachinePart,
-       .needs = {{at_least(kCopiesSlowdown, Limit::kCopiesSlowdown)}},
-       .excluded_by = {kAnotherHeals},
+       .needs = {{about_below(kBestGain, Limit::kFarFaster), unknown(kBestGain)}},
+       .excluded_by = {},
        .probable = "processes that share nothing lose as much",
        .experiment = "more copies of the program at the same time"},
       {.cause = Cause::kOwnLock,
        .part = kOwnPart,
        .needs = {{at_least(kLockTime, Limit::kLockTime)}, kNotByFreehold, kNotByLines},
-       .excluded_by = {kAnotherHeals},
+       .excluded_by = {},
        .probable = "threads wait for locks of the program's",
        .experiment = "a recording"},
       {.cause = Cause::kOwnPageFaults,
        .part = kOwnPart,
        .needs = {{at_least(kFaultRateLeft, Limit::kFaultRate)},
                  {at_least(kKernelShareLeft, Limit::kKernelShare)},
-                 kKernelIsBusyAlone,
                  {at_least(kMappedByProgram, Limit::kMapped)}},
-       .excluded_by = {kAnotherHeals},
+       .excluded_by = {},
        .probable = "page faults stay with every allocator",
        .experiment = "a recording, which counts the program's calls of mmap()"},
       {.cause = Cause::kOwnMalloc,
@@ -265,11 +230,10 @@ const std::vector<Row>& rows() {
       {.cause = Cause::kOwnLock,
        .part = kOwnPart,
        .needs = {kNoFaults,
-                 {at_least(kGrownInCode, Limit::kInCode)},
                  {at_least(kLocksInCode, Limit::kInCode)},
                  {at_least(kLocksOverContended, Limit::kLocksOverContended)},
                  kNotByLines},
-       .excluded_by = {kAnotherHeals},
+       .excluded_by = {},
        .probable = "CPU time comes with the threads where locks are taken",
        .experiment = "samples of its code"},
       {.cause = Cause::kOwnSharing,
@@ -277,33 +241,30 @@ const std::vector<Row>& rows() {
        .needs = {kNoFaults,
                  {at_least(kGrownInCode, Limit::kInCode)},
                  {about_below(kLocksInCode, Limit::kInCode), below(kLocksOverContended, Limit::kLocksOverContended)},
-                 {at_least(kMoreCpuTime, Limit::kMoreCpuTime)},
                  kPaddingWasTried,
                  kNotByBlocks},
-       .excluded_by = {kAnotherHeals},
+       .excluded_by = {},
        .probable = "CPU time comes with the threads at atomic operations",
        .experiment = "samples of its code, padded blocks and copies"},
       {.cause = Cause::kSerial,
        .part = kOwnPart,
-       .needs = {kNoFaults,
-                 kNotSeenInCode,
+       .needs = {kNotSeenInCode,
                  {at_least(kIdle, Limit::kIdle)},
                  {at_least(kAsleepInMalloc, Limit::kAsleep), below(kLockSleeps, Limit::kLockSleeps)},
                  kNotByFreehold,
                  kNotByLines},
-       .excluded_by = {kAnotherHeals},
+       .excluded_by = {},
        .probable = "CPUs idle",
        .experiment = "a recording, and more trials of the program as it is"},
       {.cause = Cause::kOwnLock,
        .part = kOwnPart,
-       .needs = {kNoFaults,
-                 kNotSeenInCode,
+       .needs = {kNotSeenInCode,
                  {at_least(kIdle, Limit::kIdle)},
                  {at_least(kLockSleeps, Limit::kLockSleeps)},
                  {below(kAsleepInMalloc, Limit::kAsleep), unknown(kAsleepInMalloc)},
                  kNotByFreehold,
                  kNotByLines},
-       .excluded_by = {kAnotherHeals},
+       .excluded_by = {},
        .probable = "CPUs idle while threads sleep in locks",
        .experiment = "a recording"},
       {.cause = Cause::kOwnSharing,
@@ -318,7 +279,7 @@ const std::vector<Row>& rows() {
                  kPaddingWasTried,
                  kNotByFreehold,
                  kNotByBlocks},
-       .excluded_by = {kAnotherHeals},
+       .excluded_by = {},
        .probable = "CPUs are busy without result",
        .experiment = "copies of the program, and padded blocks"},
   };
@@ -338,6 +299,14 @@ const std::vector<AnyOf>& needs_of_allocators_part() {
       {at_least(kBestGain, Limit::kGain)},
       {about_at_least(kAllocatorPart, Limit::kWholePart), at_least(kScalingSaved, Limit::kScalingSaved)}};
   return kNeeds;
+}
+
+const std::vector<std::pair<std::string_view, AnyOf>>& named_evidence() {
+  static const std::vector<std::pair<std::string_view, AnyOf>> kNamed{
+      {"few faults are left", kNoFaults}, {"waits in malloc", kWaitsInMalloc},    {"more time in malloc", kGrowsInMalloc},
+      {"not by padding", kNotByPadding},  {"not by the kernel", kNotByKernel},    {"not by Freehold", kNotByFreehold},
+      {"not by blocks", kNotByBlocks},    {"not by lines in malloc", kNotByLines}};
+  return kNamed;
 }
 
 const std::vector<Criterion>& excludes_all() {

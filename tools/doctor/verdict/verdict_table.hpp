@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The knowledge of causes: a row for each way in which a cause shows. A row is sure if all that it needs is surely
-// so, and nothing that excludes it is possible. Evidence is a fact (facts/facts.hpp) compared with a threshold, and is sure
-// if the fact's limits are clear of it. The answer is the sure row; where several are, the first of the list, but `mixed`
-// where one is the allocator's part of a loss and one is another part. Where none is sure the answer is "undecided", and
-// names the nearest row and the fact that is missing, which the rest of the budget is spent on.
+// so, and nothing that excludes it is possible (evidence.hpp). The answer is the sure row; where several are, the first of
+// the list, but `mixed` where one is the allocator's part of a loss and one is another part. Where none is sure the answer
+// is "undecided", and names the nearest row and the fact that is missing, which the rest of the budget is spent on.
 //
 // The table of docs/diagnosis.md is written from this one (tests/doctor/judge_reports.cpp), and so are the margins.
 #pragma once
@@ -12,9 +11,11 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tools/doctor/facts/facts.hpp"
+#include "tools/doctor/verdict/evidence.hpp"
 #include "tools/doctor/verdict/verdict.hpp"
 
 namespace freehold::doctor {
@@ -33,7 +34,6 @@ enum class Limit : std::uint8_t {
   kGain,
   kFarFaster,
   kAlike,
-  kHealed,
   kPaddingSaves,
   kPaddingOfBest,
   kFreeholdSaves,
@@ -52,11 +52,9 @@ enum class Limit : std::uint8_t {
   kFaultsLeft,
   kSomeFaultsLeft,
   kKernelInMalloc,
-  kKernelSaved,
   kFaultGain,
   kFaultTime,
   kMapped,
-  kFetchedOnce,
   kMemoryLeft,
   kMemorySaved,
   kLockTime,
@@ -68,35 +66,15 @@ enum class Limit : std::uint8_t {
   kMoreCpuTime,
   kCpuTimeGrowth,
   kBeyondBandwidth,
-  kCopiesSlowdown,
 };
-inline constexpr std::size_t kLimits = static_cast<std::size_t>(Limit::kCopiesSlowdown) + 1;
+inline constexpr std::size_t kLimits = static_cast<std::size_t>(Limit::kBeyondBandwidth) + 1;
 
-struct Threshold {
-  double value = 0;
-  std::string_view reason;
-  // Answers of the stored reports that change when it is a tenth lower, and a tenth higher.
-  unsigned lower = 0, higher = 0;
-};
 // The thresholds, by Limit. judge_reports moves one to see which answers it holds.
 using Thresholds = std::array<Threshold, kLimits>;
 [[nodiscard]] Thresholds& thresholds() noexcept;
 [[nodiscard]] inline double limit_of(Limit limit) noexcept { return thresholds()[static_cast<std::size_t>(limit)].value; }
 
-enum class Is : std::uint8_t {
-  kAtLeast,       // the lower limit is
-  kBelow,         // the upper limit is
-  kAboutAtLeast,  // the value is, whatever its limits
-  kAboutBelow,    // the same
-  kKnown,
-  kUnknown,
-};
-
-struct Criterion {
-  Fact fact{};
-  Is is{};
-  Limit limit{};  // of kKnown and kUnknown without a meaning
-};
+using Criterion = CriterionOf<Fact, Limit>;
 using AnyOf = std::vector<Criterion>;  // one of them is enough
 
 struct Row {
@@ -113,6 +91,8 @@ struct Row {
 [[nodiscard]] std::vector<AnyOf> needs_of_loss(Fact part);
 // Its row without these is what the allocator's part is held to: where no row's is, it is none.
 [[nodiscard]] const std::vector<AnyOf>& needs_of_allocators_part();
+// Returns the groups of evidence that several rows need, by names for readers.
+[[nodiscard]] const std::vector<std::pair<std::string_view, AnyOf>>& named_evidence();
 // Returns the evidence that excludes every cause.
 [[nodiscard]] const std::vector<Criterion>& excludes_all();
 
