@@ -74,22 +74,32 @@ class BestPoolArrays {
   // Keeps thieves out for as long as the owner works on its array and cursor.
   class SlowPath {
    public:
-    SlowPath(BestPoolArrays& arrays, Lock& lock, Cache& cache) noexcept : cache_(cache) {
-      for (;;) {
-        cache.in_slow_path.store(1, std::memory_order_relaxed);  // relaxed: the thief's heavy fence makes it visible
-        A::light_fence();
-        if (cache.stealing.load(O.owner_enters) == 0) return;
-        cache.in_slow_path.store(0, std::memory_order_relaxed);  // relaxed: nothing was done
-        const sync::Guard guard(lock);                           // the thief holds it, or has left the array stopped
+    // Tries once. False: a thief has the lock, or has left the array stopped.
+    explicit SlowPath(Cache& cache) noexcept : cache_(cache), entered_(enter()) {}
+    // Waits for thieves, and starts the arrays of a dry pool again.
+    SlowPath(BestPoolArrays& arrays, Lock& lock, Cache& cache) noexcept : cache_(cache), entered_(true) {
+      while (!enter()) {
+        const sync::Guard guard(lock);
         arrays.start_all(&cache);
       }
     }
-    ~SlowPath() { cache_.in_slow_path.store(0, O.owner_leaves); }
+    ~SlowPath() {
+      if (entered_) cache_.in_slow_path.store(0, O.owner_leaves);
+    }
     SlowPath(const SlowPath&) = delete;
     SlowPath& operator=(const SlowPath&) = delete;
+    explicit operator bool() const noexcept { return entered_; }
 
    private:
+    [[nodiscard]] bool enter() noexcept {
+      cache_.in_slow_path.store(1, std::memory_order_relaxed);  // relaxed: the thief's heavy fence makes it visible
+      A::light_fence();
+      if (cache_.stealing.load(O.owner_enters) == 0) return true;
+      cache_.in_slow_path.store(0, std::memory_order_relaxed);  // relaxed: nothing was done
+      return false;
+    }
     Cache& cache_;
+    bool entered_;
   };
 
   // ---- one array, by its owner in its slow path, or with the lock held and the array not stopped

@@ -223,8 +223,10 @@ class [[gnu::visibility("hidden")]] BestPoolWork final : public BestPoolCore<typ
     return looked_at(Fast::acquire(array));
   }
 
+  // Null: nothing was found, or a thief is about, and the lock is to be asked for.
   [[nodiscard]] void* refill(Cache& cache) noexcept {
-    const SlowPath mark(arrays_, lock_, cache);
+    const SlowPath mark(cache);
+    if (!mark) return nullptr;
     if (void* const slot = List::pop(cache); slot != nullptr) return slot;  // a thief had raised bottom, and left
     if (const std::size_t n = transfer_.take(cache.first(), contention_); n != 0) return List::fill(cache, 0, n);
     // Half a word or less makes the way here hardly worth while: a few more of them. From the top down, so that pops go

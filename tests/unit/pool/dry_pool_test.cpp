@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // A full pool as back pressure: what a refused acquire costs, and that what comes back is found.
 #include <barrier>
+#include <functional>
+#include <utility>
 
 #include "freehold/pool/best_pool_core.hpp"
 #include "lab/strategies/registry.hpp"
@@ -14,9 +16,11 @@ namespace {
 struct CountedFences : sync::NativeAtomics {
   static void heavy_fence() noexcept {
     ++fences;
+    if (const auto meanwhile = std::exchange(at_next_fence, nullptr)) meanwhile();
     sync::NativeAtomics::heavy_fence();
   }
   static inline std::atomic<unsigned> fences{0};
+  static inline std::function<void()> at_next_fence;
 };
 using Pool = Best::Pool<CountedFences>;
 
@@ -77,6 +81,36 @@ TEST(DryPool, AcquireAgainAndAgain_NobodyIsStopped) {
   b.give_back();
   EXPECT_EQ(pool.free_slots(), 100U);
   EXPECT_TRUE(pool::Inside::check_invariants(pool));
+}
+
+// The other thread asks while the first one steals: it waits for the thief, and does not start the arrays again to look for
+// itself.
+TEST(DryPool, TwoThreadsAskAtOnce_StoppedOnce) {
+  if (!can_steal()) GTEST_SKIP() << "the system has no membarrier";
+  Pool pool({.slots = 8, .slot_bytes = 64});
+  std::atomic<int> step{0};
+  std::atomic<void*> others{&pool};
+  std::thread other([&] {
+    void* mine[4];
+    for (void*& slot : mine) slot = pool.acquire();
+    for (step = 1; step == 1;) std::this_thread::yield();
+    others = pool.acquire();
+    while (step == 2) std::this_thread::yield();
+    for (void* const slot : mine) pool.release(slot);
+  });
+  while (step == 0) std::this_thread::yield();
+  while (pool.free_slots() > 0) ASSERT_NE(pool.acquire(), nullptr);
+  const unsigned before = CountedFences::fences;
+  CountedFences::at_next_fence = [&] {
+    step = 2;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the other one is in its slow path by then
+  };
+  EXPECT_EQ(pool.acquire(), nullptr);
+  while (others == &pool) std::this_thread::yield();
+  EXPECT_EQ(others.load(), nullptr);
+  EXPECT_EQ(CountedFences::fences - before, 2U);
+  step = 3;
+  other.join();
 }
 
 // A thread that uses the pool again as usual is not held up for ever.
