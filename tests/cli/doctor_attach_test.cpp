@@ -75,6 +75,18 @@ TEST(DoctorAttach, RunningProgram_SaidAndUnharmed) {
   EXPECT_FALSE(report.at("functions").empty());
 }
 
+// As a process that was started a moment before: none of its libraries is loaded yet.
+TEST(DoctorAttach, ProgramThatBeginsMeanwhile_FunctionsAndMallocAreNamed) {
+  const Folder folder;
+  const Process program({"sh", "-c", "sleep 0.4; exec " + example() + " 900000000"});
+  const Ended ended = attach(program.pid(), {"--for", "2s", "--json", folder / "a.json"});
+  EXPECT_TRUE(ended.exited_with(0)) << ended.err;
+  const json report = json::parse(content_of(folder / "a.json"));
+  EXPECT_NE(report.at("malloc_file").get<std::string>().find("libc.so"), std::string::npos);
+  if (report.at("in_malloc").is_null()) GTEST_SKIP() << "sampling is not permitted";
+  EXPECT_NE(ended.out.find("malloc and free in libc.so"), std::string::npos) << ended.out;
+}
+
 // Nothing can be read of a process that ended: what was not seen is no zero.
 TEST(DoctorAttach, EndsWhileItIsWatched_NoZerosAsFacts) {
   const Folder folder;

@@ -14,6 +14,7 @@ struct CodeMapping {
   std::uint64_t begin = 0, end = 0;
   std::uint64_t offset = 0;  // offset of the range's begin in the file, bytes
   std::string file;          // the whole path, which may have blanks
+  bool operator==(const CodeMapping&) const = default;
 };
 
 // A range of addresses that holds variables of a file's code: private and writable, of the file itself or behind that

@@ -11,6 +11,8 @@
 #include <map>
 #include <set>
 #include <sstream>
+#include <utility>
+#include <vector>
 
 #include "tools/doctor/facts/allocator_code.hpp"
 #include "tools/doctor/facts/derived.hpp"
@@ -32,6 +34,7 @@ constexpr std::size_t kMostLooked = 200;  // threads that are asked for what the
 constexpr std::size_t kFunctions = 12;
 constexpr double kCountingCalls_s = 0.3;
 constexpr std::uint64_t kFewSamples = 20;
+constexpr double kFirstMap_s = 0.02;  // then after twice the time: a program loads what it needs early
 
 // The kernel's counts so far, of all threads that there are.
 constexpr double kTotalsEvery_s = 0.1;  // what is left of a process that ends while it is watched
@@ -92,11 +95,9 @@ class Watcher {
       : pid_(settings.pid),
         caller_(caller),
         shown_(live::thread_with_memory(pid_)),
-        maps_(live::maps_of(pid_)),
-        files_(live::files_of(live::code_mappings(maps_))),
-        root_((live::proc_folder(shown_) / "root").string()),
-        code_(live::code_mappings(maps_), root_) {
+        root_((live::proc_folder(shown_) / "root").string()) {
     attached_.settings = settings;
+    read_map();
   }
 
   Attached watch() {
@@ -105,6 +106,8 @@ class Watcher {
     const double begin = now_s();
     watch_threads(begin);
     attached_.seconds = now_s() - begin;
+    read_map();
+    name_allocators();
     const Totals after = totals_of(pid_);
     attached_.has_ended = after.threads == 0;
     attached_.signal = caller_.signal();
@@ -130,12 +133,28 @@ class Watcher {
     std::ranges::replace(command, '\0', ' ');
     while (command.ends_with(' ')) command.pop_back();
     attached_.command = command;
+    add_memory();
+  }
+
+  // A process that has just begun, or execs, or loads libraries has another map soon; one that has ended has none, or shows
+  // a part of it.
+  void read_map() {
+    std::string maps = live::maps_of(pid_);
+    if (live::maps_of(pid_).empty()) return;
+    std::vector<live::CodeMapping> mappings = live::code_mappings(maps);
+    if (mappings == mappings_) return;
+    maps_ = std::move(maps);
+    mappings_ = std::move(mappings);
+    files_ = live::files_of(mappings_);
+    code_ = AllocatorCode(mappings_, root_);
+  }
+
+  void name_allocators() {
     attached_.malloc_file = code_.malloc_file();
-    attached_.is_freehold = attached_.malloc_file.find("libfreehold") != std::string::npos;
+    attached_.is_freehold = attached_.is_freehold || attached_.malloc_file.find("libfreehold") != std::string::npos;
     for (const auto& own : own_mallocs(files_)) {
       if (!own.is_reached) attached_.own_allocators.push_back(own.name);
     }
-    add_memory();
   }
 
   void add_memory() {
@@ -158,10 +177,12 @@ class Watcher {
   void watch_threads(double begin) {
     last_s_ = begin;
     caller_.show_watching();
+    double next_map_s = kFirstMap_s;
     for (double now = begin; now - begin < attached_.settings.seconds; now = now_s()) {
       sampler_.look({pid_});
       pollfd stop{.fd = caller_.stop_fd, .events = POLLIN, .revents = 0};
       if (::poll(&stop, 1, kLook_ms) > 0) break;
+      if (now - begin >= next_map_s) read_map(), next_map_s *= 2;
       look_at_sleepers();
       if (now - last_s_ >= kTotalsEvery_s) {
         if (const Totals totals = totals_of(pid_); totals.threads > 0) last_ = totals, last_s_ = now;
@@ -286,11 +307,12 @@ class Watcher {
 
   pid_t pid_;
   const AttachCaller& caller_;
-  pid_t shown_;  // under which the kernel shows its memory
-  std::string maps_;
-  std::set<std::string> files_;
+  pid_t shown_;       // under which the kernel shows its memory
   std::string root_;  // of its files
-  AllocatorCode code_;
+  std::string maps_;
+  std::vector<live::CodeMapping> mappings_;
+  std::set<std::string> files_;
+  AllocatorCode code_{{}, root_};
   Sampler sampler_;
   std::map<std::uint64_t, std::uint64_t> addresses_;
   std::uint64_t looks_ = 0, looks_in_malloc_lock_ = 0;
