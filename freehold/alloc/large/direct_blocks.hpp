@@ -160,8 +160,8 @@ class DirectBlocks {
     return (block / Config::page_bytes() * 0x9e3779b97f4a7c15U >> 32) & (bucket_count_ - 1);
   }
 
+  // Under the lock.
   [[nodiscard]] Record* new_record() noexcept {
-    const sync::Guard guard(lock_);
     if (count_ >= bucket_count_ && !more_buckets() && bucket_count_ == 0) return nullptr;
     return static_cast<Record*>(metadata_.allocate(sizeof(Record)));
   }
@@ -171,13 +171,17 @@ class DirectBlocks {
     metadata_.free(record, sizeof(Record));
   }
   // `counted`: bytes of it that the budget knows of. A block that is taken out stays in the budget until it is freed.
-  void* insert(Record* record, const Record& value, std::size_t counted = 0) noexcept;
+  void* insert(Record* record, const Record& value, std::size_t counted = 0) noexcept {
+    const sync::Guard guard(lock_);
+    return insert_locked(record, value, counted);
+  }
+  void* insert_locked(Record* record, const Record& value, std::size_t counted) noexcept;
   [[nodiscard]] Record* remove_locked(std::uintptr_t block) noexcept;
   [[nodiscard]] Kept* best_kept(std::size_t bytes) noexcept;
-  [[nodiscard]] Memory take_kept(std::size_t bytes, std::size_t least) noexcept;
+  [[nodiscard]] Memory take_kept_locked(std::size_t bytes, std::size_t least) noexcept;
   [[nodiscard]] Memory take_piece(std::size_t most, unsigned most_joints) noexcept;
   [[nodiscard]] bool may_join() noexcept;
-  [[nodiscard]] Memory reuse(std::size_t bytes, std::uint64_t now) noexcept;
+  [[nodiscard]] Memory lengthen(const Memory& kept, std::size_t bytes, std::uint64_t now) noexcept;
   [[nodiscard]] Memory map(std::size_t bytes, std::size_t alignment) noexcept;
   [[nodiscard]] Memory grow(const Memory& kept, std::size_t bytes) noexcept;
   [[nodiscard]] Memory join(Memory first, std::size_t bytes, std::uint64_t now) noexcept;
@@ -191,6 +195,7 @@ class DirectBlocks {
   [[nodiscard]] Memory take_front(Kept& kept, std::size_t bytes) noexcept;
   void change_kept(std::int64_t count, std::int64_t bytes) noexcept;
   [[nodiscard]] bool keep(const Memory& memory, std::uint64_t now) noexcept;
+  [[nodiscard]] bool keep_locked(const Memory& memory, std::uint64_t now) noexcept;
   void end(std::uintptr_t mapping, std::size_t bytes) noexcept;
   void remember(std::size_t bytes, std::uint64_t now) noexcept;
   void regret_if_soon(std::size_t bytes, std::uint64_t now) noexcept;

@@ -37,8 +37,7 @@ bool DirectBlocks<A, Config, Pages>::more_buckets() noexcept {
 }
 
 template <sync::Atomics A, class Config, os::PageSource Pages>
-void* DirectBlocks<A, Config, Pages>::insert(Record* record, const Record& value, std::size_t counted) noexcept {
-  const sync::Guard guard(lock_);
+void* DirectBlocks<A, Config, Pages>::insert_locked(Record* record, const Record& value, std::size_t counted) noexcept {
   *record = value;
   Record*& bucket = buckets_[bucket_of(value.memory.at)];
   record->next = bucket;
@@ -103,10 +102,8 @@ typename DirectBlocks<A, Config, Pages>::Kept* DirectBlocks<A, Config, Pages>::b
 // Takes from the kept mappings one of `bytes` and at most twice as long; else the longest of all, if it has `least` bytes.
 // If that is 0, it rather takes the front of a longer one.
 template <sync::Atomics A, class Config, os::PageSource Pages>
-typename DirectBlocks<A, Config, Pages>::Memory DirectBlocks<A, Config, Pages>::take_kept(std::size_t bytes,
-                                                                                          std::size_t least) noexcept {
-  if (!keeps_some()) return {};
-  const sync::Guard guard(lock_);
+typename DirectBlocks<A, Config, Pages>::Memory DirectBlocks<A, Config, Pages>::take_kept_locked(
+    std::size_t bytes, std::size_t least) noexcept {
   Kept* const best = best_kept(bytes);
   if (best == nullptr || best->memory.bytes < least) return {};
   if (best->memory.bytes < bytes && best->memory.joint_count == kMaxJoints)  // what comes behind it needs a joint
@@ -133,19 +130,16 @@ bool DirectBlocks<A, Config, Pages>::may_join() noexcept {
   return !joins_are_refused_ && joints_ + kMaxJoints <= kMaxJointsOfAll;
 }
 
-// Memory of at least `bytes` out of what is kept; none if that is too little, or the system refuses.
+// Memory of `bytes` that begins with the pages of `kept`, which is shorter, or none. None: the system refuses.
 template <sync::Atomics A, class Config, os::PageSource Pages>
-typename DirectBlocks<A, Config, Pages>::Memory DirectBlocks<A, Config, Pages>::reuse(std::size_t bytes,
-                                                                                      std::uint64_t now) noexcept {
-  // Mappings shorter than a chunk stay whole and about as long as they are, so that blocks end where others ended. Of longer
-  // ones the pages that are used again are worth more than those that are touched for the first time.
-  const Memory m = take_kept(bytes, is_small(bytes) ? bytes - bytes / 4 : 0);
-  if (m.bytes >= bytes) return m;
-  if (m.bytes != 0 && !is_small(bytes) && (m.joint_count != 0 || keeps_some()) && may_join() &&
-      !pages_->is_locked(reinterpret_cast<void*>(m.at)))  // where the system would make the whole target resident first
-    return join(m, bytes, now);
-  regret_if_soon(bytes - m.bytes, now);
-  return m.bytes == 0 ? m : grow(m, bytes);
+typename DirectBlocks<A, Config, Pages>::Memory DirectBlocks<A, Config, Pages>::lengthen(const Memory& kept,
+                                                                                         std::size_t bytes,
+                                                                                         std::uint64_t now) noexcept {
+  if (kept.bytes != 0 && !is_small(bytes) && (kept.joint_count != 0 || keeps_some()) && may_join() &&
+      !pages_->is_locked(reinterpret_cast<void*>(kept.at)))  // where the system would make the whole target resident first
+    return join(kept, bytes, now);
+  regret_if_soon(bytes - kept.bytes, now);
+  return kept.bytes == 0 ? kept : grow(kept, bytes);
 }
 
 // `kept`, with new pages behind it. None: the system refuses.
@@ -234,21 +228,27 @@ void DirectBlocks<A, Config, Pages>::change_kept(std::int64_t count, std::int64_
   budget_->kept(bytes);
 }
 
+// False: the budget has no room for it as it is, or too many are kept.
+template <sync::Atomics A, class Config, os::PageSource Pages>
+bool DirectBlocks<A, Config, Pages>::keep_locked(const Memory& memory, std::uint64_t now) noexcept {
+  const auto size = static_cast<std::int64_t>(memory.bytes);
+  const std::size_t count = kept().size();
+  if (memory.bytes > kMaxKeptBytes || count == kMaxKept || budget_->excess() + size > 0) return false;
+  kept_[count] = {memory, now};
+  change_kept(1, size);
+  return true;
+}
+
 // Keeps an unused mapping, if the budget has room for it, be it in place of what was freed before.
 template <sync::Atomics A, class Config, os::PageSource Pages>
 bool DirectBlocks<A, Config, Pages>::keep(const Memory& memory, std::uint64_t now) noexcept {
   const auto size = static_cast<std::int64_t>(memory.bytes);
   while (memory.bytes <= kMaxKeptBytes) {
-    const std::int64_t missing = budget_->excess() + size;
-    if (missing > static_cast<std::int64_t>(kept_bytes())) return false;
+    if (budget_->excess() + size > static_cast<std::int64_t>(kept_bytes())) return false;
     Memory old;
     {
       const sync::Guard guard(lock_);
-      if (const std::size_t count = kept().size(); missing <= 0 && count != kMaxKept) {
-        kept_[count] = {memory, now};
-        change_kept(1, size);
-        return true;
-      }
+      if (keep_locked(memory, now)) return true;
       old = take_oldest_locked(~std::uint64_t{0});
     }
     if (old.bytes == 0) return false;
@@ -322,15 +322,24 @@ void* DirectBlocks<A, Config, Pages>::allocate(std::size_t bytes, std::size_t al
                                                std::uint64_t now) noexcept {
   const std::size_t extra = alignment > Config::page_bytes() ? alignment : 0;
   if (bytes + extra < bytes) return nullptr;
-  Record* const record = new_record();
-  if (record == nullptr) return nullptr;
   // A table that has to read as zero may stay untouched for the most part; other memory is about to be filled.
   const bool huge = huge_ && !zero && extra == 0 && !is_small(bytes);
   zero = false;
-  if (extra == 0)
-    if (const Memory m = reuse(bytes, now); m.bytes != 0) return insert(record, {nullptr, m, bytes});
+  Memory m;
+  Record* record;
+  {
+    const sync::Guard guard(lock_);
+    record = new_record();
+    if (record == nullptr) return nullptr;
+    // Mappings shorter than a chunk stay whole and about as long as they are, so that blocks end where others ended. Of
+    // longer ones the pages that are used again are worth more than those that are touched for the first time.
+    if (extra == 0) m = take_kept_locked(bytes, is_small(bytes) ? bytes - bytes / 4 : 0);
+    if (m.bytes >= bytes) return insert_locked(record, {nullptr, m, bytes}, 0);
+  }
+  if (extra == 0) m = lengthen(m, bytes, now);
+  if (m.bytes != 0) return insert(record, {nullptr, m, bytes});
   zero = true;
-  Memory m = huge ? map(bytes, kHugeBytes) : Memory{};
+  if (huge) m = map(bytes, kHugeBytes);
   if (m.bytes != 0) pages_->advise_huge(reinterpret_cast<void*>(m.at), bytes, true);
   if (m.bytes == 0) m = map(bytes, extra);
   if (m.bytes == 0 && drop_kept(~std::uint64_t{0}) != 0) m = map(bytes, extra);
@@ -364,9 +373,10 @@ bool DirectBlocks<A, Config, Pages>::free(const void* block, std::uint64_t now) 
     if (record == nullptr) return false;
     memory = record->memory;
     metadata_.free(record, sizeof(Record));
+    budget_->direct(-static_cast<std::int64_t>(memory.bytes));
+    if (keep_locked(memory, now)) return true;  // the budget's rule holds
   }
-  budget_->direct(-static_cast<std::int64_t>(memory.bytes));
-  if (keep(memory, now)) return true;  // the budget's rule holds
+  if (keep(memory, now)) return true;
   end(memory.at, memory.bytes);
   remember(memory.bytes, now);
   relieve(now);
@@ -417,10 +427,16 @@ template <sync::Atomics A, class Config, os::PageSource Pages>
 void* DirectBlocks<A, Config, Pages>::adopt(void* content, std::size_t bytes, std::size_t new_bytes,
                                             std::uint64_t now) noexcept {
   if (is_small(new_bytes) && has_most_small()) return nullptr;
-  Record* const record = new_record();
-  if (record == nullptr) return nullptr;
+  Memory m;
+  Record* record;
+  {
+    const sync::Guard guard(lock_);
+    record = new_record();
+    if (record == nullptr) return nullptr;
+    m = take_kept_locked(new_bytes, new_bytes);
+  }
   // A kept mapping has its pages, and what it is too long is room to grow: by copying all of that is taken.
-  if (const Memory m = take_kept(new_bytes, new_bytes); m.bytes != 0) {
+  if (m.bytes != 0) {
     std::memcpy(reinterpret_cast<void*>(m.at), content, bytes);
     return insert(record, {nullptr, m, new_bytes});
   }
