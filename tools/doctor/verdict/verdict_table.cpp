@@ -115,7 +115,7 @@ const std::vector<Row>& rows() {
        .part = {},
        .needs = {{below(kCpusAllowed, Limit::kFewerCpus)}, {unknown(kLost)}},
        .excluded_by = {},
-       .probable = "there is one CPU for several threads",
+       .probable = "it has more threads than it may use CPUs",
        .experiment = "a run on more CPUs"},
       {.cause = Cause::kAllocatorFalseSharing,
        .part = kAllocatorPart,
