@@ -50,8 +50,9 @@ const AnyOf kPaddingWasTried{below(kPaddedGain, Limit::kFarFaster), at_least(kAl
 const AnyOf kNotSeenInCode{about_below(kGrownInCode, Limit::kInCode), unknown(kGrownInCode)};
 const AnyOf kNoLockInCode{about_below(kGrownInCode, Limit::kInCode), about_below(kLocksInCode, Limit::kInCode),
                           unknown(kGrownInCode)};
-// The machine's part is known of a program that was copied.
+// The machine's part is known of a program that was copied. What is surely not the machine's is then to be most of the loss.
 const AnyOf kToldFromBandwidth{known(kMachinePart), at_least(kBeyondBandwidth, Limit::kBeyondBandwidth)};
+const AnyOf kMostIsItsOwn{at_least(kOwnPart, Limit::kMostOfLoss), at_least(kBeyondBandwidth, Limit::kBeyondBandwidth)};
 
 }  // namespace
 
@@ -74,7 +75,7 @@ Thresholds& thresholds() noexcept {
       {Limit::kPaddingSaves, {0.5, "lines of the program's own stay where they are when blocks are padded", 0, 0}},
       {Limit::kPaddingOfBest, {0.6, "what else an allocator does is the lesser part", 0, 0}},
       {Limit::kFreeholdSaves, {0.5, "most of what is lost is the allocator's", 0, 1}},
-      {Limit::kMostOfLoss, {0.6, "what is saved is most of it, so that without other evidence it is why", 0, 0}},
+      {Limit::kMostOfLoss, {0.6, "most of it, so that without other evidence it is why", 0, 0}},
       {Limit::kScalingSaved, {0.25, "an allocator that is only faster, on one CPU as on all, explains no loss", 0, 0}},
       {Limit::kAnyLine, {1e-9, "a shared line was seen", 0, 0}},
       {Limit::kManyRemote, {0.4, "of two threads that pass blocks to each other half of the frees are", 0, 0}},
@@ -275,6 +276,7 @@ const std::vector<Row>& rows() {
                  {at_least(kMoreCpuTime, Limit::kMoreCpuTime)},
                  {at_least(kCpuTimeGrowth, Limit::kCpuTimeGrowth)},
                  kToldFromBandwidth,
+                 kMostIsItsOwn,
                  kNoLockInCode,
                  kPaddingWasTried,
                  kNotByFreehold,
