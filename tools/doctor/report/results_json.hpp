@@ -29,9 +29,7 @@ template <class FactOf, std::size_t kCount>
   nlohmann::ordered_json all = nlohmann::ordered_json::object();
   for (std::size_t i = 0; i < kCount; ++i) {
     const auto& fact = facts[static_cast<FactOf>(i)];
-    if (!fact) continue;
-    auto& value = all[std::string(describe(static_cast<FactOf>(i)).name)];
-    if (std::isfinite(fact->value)) value = *fact;
+    if (fact && std::isfinite(fact->value)) all[std::string(describe(static_cast<FactOf>(i)).name)] = *fact;
   }
   return all;
 }

@@ -50,9 +50,9 @@ const AnyOf kPaddingWasTried{below(kPaddedGain, Limit::kFarFaster), at_least(kAl
 const AnyOf kNotSeenInCode{about_below(kGrownInCode, Limit::kInCode), unknown(kGrownInCode)};
 const AnyOf kNoLockInCode{about_below(kGrownInCode, Limit::kInCode), about_below(kLocksInCode, Limit::kInCode),
                           unknown(kGrownInCode)};
-// The machine's part is known of a program that was copied. What is surely not the machine's is then to be most of the loss.
-const AnyOf kToldFromBandwidth{known(kMachinePart), at_least(kBeyondBandwidth, Limit::kBeyondBandwidth)};
-const AnyOf kMostIsItsOwn{at_least(kOwnPart, Limit::kMostOfLoss), at_least(kBeyondBandwidth, Limit::kBeyondBandwidth)};
+// The machine's part is known of a program that was copied.
+const AnyOf kToldFromBandwidth{below(kMachinePart, Limit::kMostOfMachine),
+                               at_least(kBeyondBandwidth, Limit::kBeyondBandwidth)};
 
 }  // namespace
 
@@ -104,6 +104,7 @@ Thresholds& thresholds() noexcept {
       {Limit::kRepeatedWork, {0.5, "most of what is lost is work that threads do again", 0, 0}},
       {Limit::kMoreCpuTime, {0.25, "CPUs are busy without result", 0, 0}},
       {Limit::kCpuTimeGrowth, {1.05, "CPU time that grows by less is no sign of wasted work", 0, 0}},
+      {Limit::kMostOfMachine, {0.5, "most of what is lost is not the machine's", 0, 0}},
       {Limit::kBeyondBandwidth, {1, "memory that all CPUs wait for costs no more", 0, 0}},
   });
   return all;
@@ -276,7 +277,6 @@ const std::vector<Row>& rows() {
                  {at_least(kMoreCpuTime, Limit::kMoreCpuTime)},
                  {at_least(kCpuTimeGrowth, Limit::kCpuTimeGrowth)},
                  kToldFromBandwidth,
-                 kMostIsItsOwn,
                  kNoLockInCode,
                  kPaddingWasTried,
                  kNotByFreehold,

@@ -65,6 +65,7 @@ enum class Limit : std::uint8_t {
   kRepeatedWork,
   kMoreCpuTime,
   kCpuTimeGrowth,
+  kMostOfMachine,
   kBeyondBandwidth,
 };
 inline constexpr std::size_t kLimits = static_cast<std::size_t>(Limit::kBeyondBandwidth) + 1;
