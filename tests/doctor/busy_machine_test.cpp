@@ -129,6 +129,21 @@ TEST(BusyMachine, IdleInMostTrials_NotNone) {
   EXPECT_EQ(beside_others(made, 0.65, &recorded), "none, undecided");
 }
 
+// Of runs of milliseconds others take nothing or a step of the kernel's clock: no treatment is faster for that.
+TEST(BusyMachine, RunsShorterThanTheClocksStep_NoTreatmentHelps) {
+  constexpr int kTrials = 15;
+  const Attribution recorded;
+  Made made(0.01, kTrials);
+  made.takes(0, 0.006, 0.006).treated(0.006, 0.006).copies(0.006);
+  for (std::size_t v = 0; v < 5; ++v)
+    made.trials(v, [v, n = 0](Trial& trial) mutable {
+      trial.user_s = 0.003;
+      if (n >= kTrials && n % 5 < (v == 1 || v == 2 ? 4 : 2)) trial.taken_s = trial.stolen_s = kTick_s;
+      ++n;
+    });
+  EXPECT_EQ(found(made.verdict(&recorded)), "serial");
+}
+
 // Others leave its threads less than one CPU: they take locks, and write lines, one after the other.
 TEST(BusyMachine, ThreadsNeverMeet_NotNone) {
   Attribution recorded;

@@ -89,6 +89,14 @@ void leave_out_disturbed(const Setting& setting, std::vector<Trial>& trials) {
   }
 }
 
+// Returns by how much of their time a step of the kernel's clock moves trials from which others took some, on the average.
+double step_of_clock(const Cell& cell) {
+  double steps = 0;
+  for (const Trial& trial : cell.trials)
+    if (trial.taken_s > 0 && trial.wall_s > 0) steps += kTick_s / trial.wall_s;
+  return steps / static_cast<double>(cell.trials.size());
+}
+
 // How far trials were from their cell's median, as logarithms.
 std::vector<double> errors_of(const std::vector<std::vector<double>>& costs) {
   std::vector<double> errors;
@@ -216,8 +224,10 @@ Resampled::Resampled(const Experiment& experiment) : experiment_(experiment) {
     medians.push_back(median(costs[i]));
     cpu_medians.push_back(cpu_seconds(cell));
     DrawnRounds::OfCell of_rounds(rounds, cell);
+    const double spread = rounds.are_in(cell) ? within_rounds : usual_spread_;
+    // More trials are no help against the clock's steps: what is under one counts as nothing in each of them.
     std::normal_distribution<double> shake(
-        0, (rounds.are_in(cell) ? within_rounds : usual_spread_) / std::sqrt(static_cast<double>(cell.trials.size())));
+        0, std::hypot(spread / std::sqrt(static_cast<double>(cell.trials.size())), step_of_clock(cell)));
     std::normal_distribution<double> shake_busy(0, spread_of_busy / std::sqrt(static_cast<double>(cell.trials.size())));
     const bool is_single = cell.trials.size() == 1 && errors.size() >= kEnoughErrors;
     std::vector<double> drawn(cell.trials.size()), drawn_cpu(cell.trials.size());

@@ -7,6 +7,8 @@
 
 namespace freehold::doctor {
 
+inline constexpr double kTick_s = 0.01;  // a step of the kernel's count of CPU time, by which it tells what others took
+
 // How a run ended, and what it took. Times in seconds, sizes in bytes; of the program and all children that it waited for.
 struct Trial {
   double wall_s = 0;

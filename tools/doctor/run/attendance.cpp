@@ -24,7 +24,6 @@ constexpr double kFirstLook_s = 0.005;
 constexpr double kLooksEvery_s = 0.05;
 constexpr double kLookShare = 0.01;   // share of a CPU, that looking may cost
 constexpr double kOverslept_s = 0.5;  // a sleep longer by that was no sleep: the whole session was stopped
-constexpr double kTick_s = 0.01;      // a step of the kernel's count of CPU time: less says nothing
 constexpr double kParting_s = 0.05;   // in which what a program's end takes along may end, too
 constexpr double kSeenEnough = 0.5;   // of the CPU time: the waits seen in it stand for the rest
 
