@@ -75,9 +75,12 @@ def public_rows(parts):
 
 def as_markdown(command, day, parts):
     names = [name_of(settings) for _, settings in parts]
+    rows = list(rows_of(parts))
+    as_named = [row[:2] for row in rows if set(row[2:]) == {" ".join(row[:2])}]
     lines = [f"Written by `{command}` on {day}, with {parts[0][1]['budget_s']:g} s for each case. A row for each true cause: the verdicts and how often they were given; `mixed+` "
              f"blames the allocator among others, `mixed-` does not. `{BORNE}`: by hand two threads were at least 1.85 times as fast as one.", "",
-             f"| cause | cases | {' | '.join(names)} |", "|---" * (2 + len(names)) + "|", *(f"| {' | '.join(row)} |" for row in rows_of(parts)), "",
+             f"| cause | cases | {' | '.join(names)} |", "|---" * (2 + len(names)) + "|", *(f"| {' | '.join(row)} |" for row in rows if row[:2] not in as_named), "",
+             *([f"As named in all cases: {', '.join(' '.join(row) for row in as_named)}.", ""] if as_named else []),
              *(f"- {text}" for text in sentences(parts))]
     if wrong := [f"- {entry['case']} ({entry['truth']}), {name_of(settings)}: {entry['verdict']}: {entry['headline']}" for entries, settings in parts
                  for entry in entries if entry["judgement"] in ("wrong", "failed")]:
