@@ -129,7 +129,7 @@ TEST(BusyMachine, IdleInMostTrials_NotNone) {
   EXPECT_EQ(beside_others(made, 0.65, &recorded), "none, undecided");
 }
 
-// Of runs of milliseconds others take nothing or a step of the kernel's clock: no treatment is faster for that.
+// Others take nothing of a run of milliseconds, or a step of the kernel's clock: no treatment is faster for that.
 TEST(BusyMachine, RunsShorterThanTheClocksStep_NoTreatmentHelps) {
   constexpr int kTrials = 15;
   const Attribution recorded;
