@@ -12,13 +12,12 @@
 #include <tuple>
 #include <utility>
 
+#include "tools/doctor/facts/estimate.hpp"
+
 namespace freehold::doctor {
 namespace {
 
 double share(double part, double whole) { return whole > 0 ? std::min(part / whole, 1.0) : 0; }
-
-// The error of a sum of two. Not std::hypot, of which a build takes a symbol that glibc has only from 2.35 on.
-double together(double error, double other) { return std::sqrt(error * error + other * other); }
 
 // A total of weighted samples and how far it may be off: the calls' number is known, what one costs is estimated.
 class WeightedSum {
@@ -215,9 +214,9 @@ class Attributor {
       to.frees_per_s = to.freeing.calls / to.seconds;
     }
     to.cpu_share = share(to.allocating.cpu_s + to.freeing.cpu_s, to.cpu_s);
-    to.cpu_share_error = share(together(to.allocating.cpu_s_error, to.freeing.cpu_s_error), to.cpu_s);
+    to.cpu_share_error = share(error_of_sum(to.allocating.cpu_s_error, to.freeing.cpu_s_error), to.cpu_s);
     to.blocked_share = share(to.allocating.blocked_s + to.freeing.blocked_s, to.thread_s);
-    to.blocked_share_error = share(together(to.allocating.blocked_s_error, to.freeing.blocked_s_error), to.thread_s);
+    to.blocked_share_error = share(error_of_sum(to.allocating.blocked_s_error, to.freeing.blocked_s_error), to.thread_s);
     to.lock_wait_share = share(to.lock_wait_s, to.thread_s);
     to.idle_share = share(to.idle_s, to.thread_s);
   }

@@ -227,7 +227,7 @@ Resampled::Resampled(const Experiment& experiment) : experiment_(experiment) {
     const double spread = rounds.are_in(cell) ? within_rounds : usual_spread_;
     // More trials are no help against the clock's steps: what is under one counts as nothing in each of them.
     std::normal_distribution<double> shake(
-        0, std::hypot(spread / std::sqrt(static_cast<double>(cell.trials.size())), step_of_clock(cell)));
+        0, error_of_sum(spread / std::sqrt(static_cast<double>(cell.trials.size())), step_of_clock(cell)));
     std::normal_distribution<double> shake_busy(0, spread_of_busy / std::sqrt(static_cast<double>(cell.trials.size())));
     const bool is_single = cell.trials.size() == 1 && errors.size() >= kEnoughErrors;
     std::vector<double> drawn(cell.trials.size()), drawn_cpu(cell.trials.size());
