@@ -26,7 +26,17 @@ class ArenaRuns {
   using Runs = RunCache<A, Config>;
   using Reserved = typename Runs::Reserved;
 
-  using Run = alloc::Run<Config>;
+  [[nodiscard]] static constexpr unsigned spans_of(std::uint32_t pages) noexcept {
+    return (pages + Units::pages_per_span() - 1) / Units::pages_per_span();
+  }
+  // The size of a block above the largest class: pages, and spans that have room for them. In the table of runs.
+  struct Run {
+    std::uint16_t pages = 0, spans = 0;
+    constexpr Run() noexcept = default;
+    constexpr Run(std::uint32_t p) noexcept : Run(p, spans_of(p)) {}
+    constexpr Run(std::uint32_t p, unsigned s) noexcept
+        : pages(static_cast<std::uint16_t>(p)), spans(static_cast<std::uint16_t>(s)) {}
+  };
 
   constexpr ArenaRuns(const SpanRange<A, Config>& range, Spans& spans, DueNote<A>& due,
                       ArenaGrowth<A, Config, Pages>& growth, ArenaPurge<A, Config, Pages>& purge,
@@ -90,7 +100,7 @@ class ArenaRuns {
   // Makes the run `pages` pages long where it is. False: not possible, nothing changed.
   [[nodiscard]] bool resize_run(SpanIndex first, std::uint32_t pages, std::uint64_t now) noexcept {
     const auto [old_pages, old] = run(first);
-    const unsigned n = Units::spans_of(pages);
+    const unsigned n = spans_of(pages);
     if (n > old) {
       if (first % Units::kChunkSpans + n > Units::kChunkSpans) return false;
       const TakenSpans t = chunks_.take_exactly(first + old, n - old);
@@ -171,7 +181,7 @@ class ArenaRuns {
   [[nodiscard]] bool resize_reserved(Runs& runs, Reserved& kept, SpanIndex first, std::uint32_t pages,
                                      std::uint64_t now) noexcept {
     const auto [old_pages, old] = run(first);
-    const unsigned n = Units::spans_of(pages);
+    const unsigned n = spans_of(pages);
     if (n > old) {
       if (first % Units::kChunkSpans + n > Units::kChunkSpans) return false;
       const std::uint64_t mask = Chunks::mask_of(first + old, n - old);

@@ -2,9 +2,8 @@
 // The huge pages of the arena: which parts of chunks ask for one. A part is as long as a huge page, and `Chunk::huge` has a
 // bit for each of a chunk's.
 //
-// Chunks of slots ask for them once the heap is not small, chunks of runs once it is large and runs fill their spans: until
-// then the system's default stands there. Where a part of one that was asked for goes back to the system, a huge page is
-// forbidden, until all of it has gone back and is used again.
+// Chunks of slots ask for them once the heap is not small. Where a part of one goes back to the system, a huge page is
+// forbidden, until all of it has gone back and is used again. Chunks of runs never ask: the system's default stands.
 //
 //   Invariant, at rest: wanted_ == the number of bits set in `huge` of all chunks.
 //
@@ -24,7 +23,6 @@ template <sync::Atomics A, class Config, os::PageSource Pages>
 class HugeParts {
  public:
   using Units = ArenaUnits<Config>;
-  using RunWord = typename A::template atomic<std::uint32_t>;
   using Chunks = ChunkPool<A, Config::kChunkSpans, typename Config::ChunkOrders>;
   static constexpr std::size_t kHugeBytes = std::min(std::size_t{2} << 20, Units::kChunkBytes);
   static constexpr unsigned kHugeSpans = kHugeBytes >> Config::kSpanShift;
@@ -34,8 +32,7 @@ class HugeParts {
   constexpr HugeParts(const SpanRange<A, Config>& range, Chunks& chunks, const Budget<A, Config>& budget) noexcept
       : range_(range), chunks_(chunks), budget_(budget) {}
 
-  // Not thread-safe. `runs`: the table of runs.
-  void attach(const RunWord* runs) noexcept { runs_ = runs; }
+  // Not thread-safe.
   void init(Pages& pages, HugePages use) noexcept {
     pages_ = &pages;
     use_ = use;
@@ -49,7 +46,8 @@ class HugeParts {
   }
 
   // Huge pages only once the heap is clearly not small: a small program pays for what it uses, also where the system's
-  // default would be huge, and on however many CPUs it has a chunk (`chunks` of the kind before this one).
+  // default would be huge, and on however many CPUs it has a chunk (`chunks` of the kind before this one). Never asked for
+  // under runs, of which only the last span's first pages may be touched.
   void advise_spans(std::uint32_t chunk, unsigned from, unsigned end, ChunkKind kind, std::uint32_t chunks) noexcept {
     const auto advise = [&](unsigned behind, bool wanted) {
       if (from < behind)
@@ -59,15 +57,13 @@ class HugeParts {
     const bool off = are_off();
     const bool small = use_ == HugePages::kAuto &&
                        budget_.slots_in_use() < static_cast<std::int64_t>(Config::kHugeAfterBytes) * std::max(chunks, 1U);
-    const bool are_runs = kind == ChunkKind::kRuns;
-    if (are_runs && (off || !do_runs_fill_chunks(chunk))) {
+    if (kind == ChunkKind::kRuns) {
       if (off || runs_forbidden_.load(std::memory_order_relaxed)) return advise(end, false);
       if (chunks == 0 && small) advise(std::min(end, kHugeSpans), false);
       return;
     }
-    const bool wanted = are_runs || (!off && !small);
-    advise(end, wanted);
-    if (!wanted) return;
+    advise(end, !off && !small);
+    if (off || small) return;
     unsigned parts = 0;
     for (unsigned part = 0; part < kHugeParts; ++part)
       if (from <= part * kHugeSpans && (part + 1) * kHugeSpans <= end) parts |= 1U << part;
@@ -102,14 +98,15 @@ class HugeParts {
   void split_huge_pages(std::uintptr_t at, std::size_t bytes) noexcept {
     if (use_ != HugePages::kAuto) return;
     const auto c = static_cast<std::uint32_t>((at - range_.base()) / Units::kChunkBytes);
-    if (kind_unasked(c) == ChunkKind::kRuns) {
+    const auto& chunk = chunks_.chunk(c);
+    if (chunk.kind.load(std::memory_order_relaxed) == ChunkKind::kRuns) {
       if (!runs_forbidden_.load(std::memory_order_relaxed)) {
         runs_forbidden_.store(true, std::memory_order_relaxed);
-        forbid_huge_pages([this](std::uint32_t of) { return kind_unasked(of) == ChunkKind::kRuns; });
+        forbid_huge_pages(ChunkKind::kRuns);
       }
       return;
     }
-    if (chunks_.chunk(c).huge.load(std::memory_order_relaxed) == 0) return;
+    if (chunk.huge.load(std::memory_order_relaxed) == 0) return;
     const std::size_t from = (at - range_.base()) % Units::kChunkBytes;
     for (std::size_t part = from / kHugeBytes; part * kHugeBytes < from + bytes; ++part)
       if (from > part * kHugeBytes || from + bytes < (part + 1) * kHugeBytes)
@@ -126,33 +123,6 @@ class HugeParts {
  private:
   static constexpr std::uint32_t kMostBorders = 1024;  // between parts with and without huge pages: each may be a mapping
 
-  // True if huge pages under a new chunk of runs are as good as filled. Of the chunks before it, runs leave little unused:
-  // tails stay untouched; and what is in use is much beside the huge page that each CPU has begun. Looks at the last
-  // chunks, which takes less than a page fault each.
-  [[nodiscard]] bool do_runs_fill_chunks(std::uint32_t chunk) const noexcept {
-    constexpr unsigned kLooks = 16, kLeast = 16;  // times as much as is unused
-    std::size_t chunks = 0, unused_pages = 0;
-    std::uint64_t cpus = 0;
-    while (chunk-- > 0 && chunks < kLooks) {
-      // relaxed, all of it: hints.
-      const auto& before = chunks_.chunk(chunk);
-      if (before.kind.load(std::memory_order_relaxed) != ChunkKind::kRuns) continue;
-      ++chunks;
-      cpus |= base::bit(before.user.load(std::memory_order_relaxed) % 64);
-      for (SpanIndex i = chunk * Units::kChunkSpans; i < (chunk + 1) * Units::kChunkSpans; ++i) {
-        const auto run = std::bit_cast<Run<Config>>(runs_[i].load(std::memory_order_relaxed));
-        unused_pages += run.spans * Units::pages_per_span() - run.pages;
-      }
-    }
-    return kLeast * unused_pages <= chunks * Units::kChunkSpans * Units::pages_per_span() &&
-           budget_.in_use() >= std::popcount(cpus) * std::int64_t{kLeast * kHugeBytes};
-  }
-  // The chunk's kind, unless it asks for huge pages.
-  [[nodiscard]] ChunkKind kind_unasked(std::uint32_t c) const noexcept {
-    const auto& chunk = chunks_.chunk(c);  // relaxed, both: hints
-    return chunk.huge.load(std::memory_order_relaxed) == 0 ? chunk.kind.load(std::memory_order_relaxed) : ChunkKind::kNone;
-  }
-
   // Asks for a huge page under a part of a chunk, or forbids it. Where that made the arena many mappings, it becomes one
   // again.
   void set_huge(std::uint32_t chunk, unsigned part, bool wanted) noexcept {
@@ -166,29 +136,23 @@ class HugeParts {
     wanted_.fetch_add(wanted ? 1 : -1, std::memory_order_relaxed);
     pages_->advise_huge(reinterpret_cast<void*>(range_.address(chunk * Units::kChunkSpans + part * kHugeSpans)), kHugeBytes,
                         wanted);
-    if (borders_.fetch_add(2, std::memory_order_relaxed) < kMostBorders) return;
-    borders_.store(0, std::memory_order_relaxed);
-    forbid_huge_pages([this](std::uint32_t of) {
-      return chunks_.chunk(of).kind.load(std::memory_order_relaxed) == ChunkKind::kSlots ||
-             chunks_.chunk(of).huge.load(std::memory_order_relaxed) != 0;
-    });
+    if (borders_.fetch_add(2, std::memory_order_relaxed) >= kMostBorders) forbid_huge_pages(ChunkKind::kSlots);
   }
-  template <class Belongs>
-  void forbid_huge_pages(Belongs belongs) noexcept {
+  void forbid_huge_pages(ChunkKind kind) noexcept {
     const auto count = static_cast<std::uint32_t>(range_.count() / Units::kChunkSpans);
     for (std::uint32_t c = 0, end; c < count; c = end + 1) {
-      for (end = c; end < count && belongs(end); ++end) forget(end);
+      for (end = c; end < count && chunks_.chunk(end).kind.load(std::memory_order_relaxed) == kind; ++end) forget(end);
       if (end > c)
         pages_->advise_huge(reinterpret_cast<void*>(range_.address(c * Units::kChunkSpans)), (end - c) * Units::kChunkBytes,
                             false);
     }
+    if (kind == ChunkKind::kSlots) borders_.store(0, std::memory_order_relaxed);
   }
 
   const SpanRange<A, Config>& range_;
   Chunks& chunks_;
   const Budget<A, Config>& budget_;
   Pages* pages_ = nullptr;
-  const RunWord* runs_ = nullptr;
   HugePages use_ = HugePages::kAuto;
   typename A::template atomic<bool> runs_forbidden_{false};  // to have huge pages
   typename A::template atomic<std::int32_t> wanted_{0};      // parts that huge pages are asked for under

@@ -139,7 +139,7 @@ class Arena {
     SpanIndex run_end = 0;
     for_each_span([&](SpanIndex i, SizeClass c) {
       if (const auto [pages, spans] = runs_.run(i); pages != 0) {
-        good = good && !c.is_slot() && i >= run_end && Units::spans_of(pages) <= spans;
+        good = good && !c.is_slot() && i >= run_end && Runs::spans_of(pages) <= spans;
         run_end = i + spans;
       }
       const int places = (free_.chunks().is_free(i) ? 1 : 0) + (c.is_slot() || i < run_end ? 1 : 0) + (kept(i) ? 1 : 0);
@@ -236,7 +236,6 @@ bool Arena<A, Config, Pages>::init(Pages& pages, const ArenaSettings& settings) 
   free_.chunks().attach(static_cast<Chunk<A>*>(space.table(chunk_records)), static_cast<Word*>(space.table(chunk_words)),
                         chunks, settings.chunk_stripes);
   runs_.attach(static_cast<typename Runs::RunWord*>(space.table(runs)));
-  huge_.attach(static_cast<typename Runs::RunWord*>(space.table(runs)));
   return true;
 }
 

@@ -40,19 +40,6 @@ struct ArenaUnits {
   [[nodiscard]] static constexpr unsigned pages_per_span() noexcept { return kSpanBytes / Config::page_bytes(); }
   static constexpr unsigned kChunkSpans = Config::kChunkSpans;
   static constexpr std::size_t kChunkBytes = kSpanBytes * kChunkSpans;
-  [[nodiscard]] static constexpr unsigned spans_of(std::uint32_t pages) noexcept {
-    return (pages + pages_per_span() - 1) / pages_per_span();
-  }
-};
-
-// The size of a block above the largest class: pages, and spans that have room for them. In the table of runs.
-template <class Config>
-struct Run {
-  std::uint16_t pages = 0, spans = 0;
-  constexpr Run() noexcept = default;
-  constexpr Run(std::uint32_t p) noexcept : Run(p, ArenaUnits<Config>::spans_of(p)) {}
-  constexpr Run(std::uint32_t p, unsigned s) noexcept
-      : pages(static_cast<std::uint16_t>(p)), spans(static_cast<std::uint16_t>(s)) {}
 };
 
 // The spans that exist, side by side from base() on. Their number only grows. Any thread.

@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include <bit>
 #include <cstdint>
 
 #include "tests/unit/alloc/support.hpp"
@@ -25,7 +24,6 @@ class HugePartsTest : public ::testing::Test {
     range_.start_at(std::uintptr_t{1} << 40);
     range_.grow_to(kChunks * Units::kChunkSpans);
     chunks_.attach(records_, trees_, kChunks);
-    parts_.attach(runs_);
     parts_.init(pages_, HugePages::kAuto);
     for (unsigned c = 0; c < kChunks; ++c) chunks_.add(c, ChunkKind::kSlots, {});
     budget_.slots_taken(kChunks * Config::kHugeAfterBytes);
@@ -44,20 +42,6 @@ class HugePartsTest : public ::testing::Test {
   SpanRange<A, Config> range_;
   Parts::Chunks chunks_;
   Budget<A, Config> budget_;
-  // Runs of so many pages begin at each span of chunks 0 and 1, of which the second CPU's is the latter; so much is in use.
-  void fill_runs(std::uint32_t pages, std::int64_t bytes) {
-    for (unsigned c = 0; c < kChunks; ++c) {
-      records_[c].huge = 0;
-      records_[c].kind = ChunkKind::kRuns;
-      records_[c].user = Searcher{.cpu = c}.as_user();
-    }
-    for (SpanIndex i = 0; i < 2 * Units::kChunkSpans; ++i)
-      runs_[i] = std::bit_cast<std::uint32_t>(alloc::Run<Config>(pages));
-    budget_.slots_taken(bytes - budget_.in_use());
-    parts_.advise_spans(2, 0, Units::kChunkSpans, ChunkKind::kRuns, 2);
-  }
-
-  Parts::RunWord runs_[kChunks * Units::kChunkSpans]{};
   Chunk<A> records_[kChunks];
   Parts::Chunks::Word trees_[Parts::Chunks::kTrees * 2]{};
   Parts parts_{range_, chunks_, budget_};
@@ -103,37 +87,6 @@ TEST_F(HugePartsTest, Split_ManyTimes_AllSpansAreOneMappingAgain) {
   for (unsigned c = 0; c < kChunks; ++c) EXPECT_EQ(huge(c), 0U);
   EXPECT_EQ(pages_.huge_advice().back().bytes, kChunks * Units::kChunkBytes);
   EXPECT_FALSE(pages_.huge_advice().back().wanted);
-}
-
-constexpr std::int64_t kMuch = 2 * std::int64_t{32} << 20;  // on two CPUs
-const std::uint32_t kFull = Units::pages_per_span();
-
-TEST_F(HugePartsTest, Runs_FillTheirSpansAndMuchIsInUse_Huge) {
-  fill_runs(kFull, kMuch);
-  EXPECT_EQ(huge(2), 3U);
-  EXPECT_TRUE(pages_.huge_advice().back().wanted);
-}
-
-TEST_F(HugePartsTest, Runs_LittleIsInUseForTwoCpus_NotAsked) {
-  fill_runs(kFull, kMuch - 1);
-  EXPECT_EQ(huge(2), 0U);
-}
-
-TEST_F(HugePartsTest, Runs_TailsAreUntouched_NotAsked) {
-  fill_runs(kFull - 2, 10 * kMuch);
-  EXPECT_EQ(huge(2), 0U);
-}
-
-// A chunk of runs that asks loses one huge page; the system's default under the others ends with the first split there.
-TEST_F(HugePartsTest, Runs_SplitWhereHuge_ThereOnly) {
-  fill_runs(kFull, kMuch);
-  pages_.forget_log();
-  split(2 * Units::kChunkSpans);
-  EXPECT_EQ(huge(2), 2U);
-  EXPECT_EQ(pages_.huge_advice().back().bytes, Parts::kHugeBytes);
-  split(0);
-  EXPECT_EQ(huge(2), 2U);
-  EXPECT_EQ(pages_.huge_advice().back().bytes, 2 * Units::kChunkBytes);
 }
 
 }  // namespace
