@@ -68,8 +68,8 @@ Tally Tally::operator-(const Tally& other) const noexcept {
           .far = far - other.far};
 }
 
-Cores::Cores(unsigned cores, unsigned quantum, Turns turns, unsigned nodes)
-    : quantum_(quantum), nodes_(nodes), turns_(turns), left_(quantum) {
+Cores::Cores(unsigned cores, unsigned quantum, Turns turns, unsigned nodes, unsigned seed)
+    : quantum_(quantum), nodes_(nodes), turns_(turns), random_(seed), left_(quantum) {
   if (cores == 0 || cores > kMaxCores || quantum == 0 || nodes == 0 || nodes > cores)
     throw std::invalid_argument("simulated cores: their number, the quantum or the nodes are out of range");
   for (unsigned i = 0; i < cores; ++i) {

@@ -135,7 +135,7 @@ struct Tally {
 // The core that goes on after a quantum.
 enum class Turns : std::uint8_t {
   kInOrder,  // the next one, after exactly a quantum
-  kRandom,   // any, after a quantum or so; the same in every run
+  kRandom,   // any, after a quantum or so; by the seed
 };
 
 class Cores {
@@ -150,7 +150,7 @@ class Cores {
   using Places = std::map<Place, std::uint64_t>;
 
   // Throws std::invalid_argument.
-  Cores(unsigned cores, unsigned quantum, Turns turns = Turns::kInOrder, unsigned nodes = 1);
+  Cores(unsigned cores, unsigned quantum, Turns turns = Turns::kInOrder, unsigned nodes = 1, unsigned seed = 1);
   ~Cores();
   Cores(const Cores&) = delete;
   Cores& operator=(const Cores&) = delete;
@@ -218,7 +218,7 @@ class Cores {
 
   unsigned quantum_, nodes_;
   Turns turns_;
-  std::minstd_rand random_{1};
+  std::minstd_rand random_;
   std::function<void(unsigned)> body_;
   Fibre caller_;
   std::vector<std::unique_ptr<Core>> cores_;

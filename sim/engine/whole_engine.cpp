@@ -30,7 +30,7 @@ class Run {
       : options_(options),
         pairs_(options.pairs != 0 ? options.pairs : enough_pairs(options.bytes)),
         engine_(options.cores),
-        cores_(options.cores, options.quantum, Turns::kRandom, options.nodes),
+        cores_(options.cores, options.quantum, Turns::kRandom, options.nodes, options.seed),
         workers_(options.cores),
         counted_(options.cores - (only_purges(options.cores - 1) ? 1 : 0)) {}
 

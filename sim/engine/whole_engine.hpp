@@ -45,6 +45,7 @@ struct EngineOptions {
   unsigned nodes = 1;        // memory nodes, 1 … cores; beyond 1, `served` and `far` are counted
   unsigned quantum = 1;      // accesses after which another core goes on, give or take
   unsigned pairs = 0;        // by each core that frees; 0: enough for the size
+  unsigned seed = 1;         // of the turns
   bool note_places = false;  // fill EngineCount::places
 };
 
