@@ -61,6 +61,9 @@ struct NativeConfig {
   // The memory node of the calling thread's CPU: memory that its threads used is looked for first.
   [[nodiscard]] static unsigned node() noexcept { return os::current_node(); }
 
+  // True if a page, which the caller may read, is not all zeroes.
+  [[nodiscard]] static bool is_written(const char* page) noexcept { return !os::is_zero(page, page_bytes()); }
+
   // Thread caches.
   static constexpr std::size_t kBinBytes = 64 * 1024;  // a bin's slots at most, except kMinSlots
   static constexpr unsigned kMinSlots = 8;             // slots of a bin that has grown: four blocks at once stay in it

@@ -205,15 +205,13 @@ namespace {
 
 constexpr std::size_t kPage = 4096;  // the smallest of any kernel
 
-[[nodiscard]] bool is_zero(const char* page) noexcept { return *page == 0 && std::memcmp(page, page + 1, kPage - 1) == 0; }
-
 // True if a program has written to more than a few of some pages: to two of four that lie as far apart as multiples of the
 // golden ratio do. One alone may be a page that is looked at by chance.
 [[nodiscard]] bool is_much_written(const char* first, std::size_t bytes) noexcept {
   constexpr std::uint32_t kLooks = 4, kEnough = 2, kGoldenRatio = 0x9e37'79b9;  // of 2^32
   unsigned written = 0;
   for (std::uint32_t i = 1; i <= kLooks && written < kEnough; ++i)
-    written += is_zero(first + (std::uint64_t{i * kGoldenRatio} * (bytes / kPage) >> 32) * kPage) ? 0 : 1;
+    written += os::is_zero(first + (std::uint64_t{i * kGoldenRatio} * (bytes / kPage) >> 32) * kPage, kPage) ? 0 : 1;
   return written == kEnough;
 }
 
@@ -335,7 +333,7 @@ void resize_sample(void* block, std::size_t bytes) noexcept {
 void copy_pages(char* to, const char* from, std::size_t bytes, bool to_is_zero) noexcept {
   bool some_zero = false;
   for (; bytes >= kPage; bytes -= kPage, to += kPage, from += kPage) {
-    if (!is_zero(from)) {
+    if (!os::is_zero(from, kPage)) {
       std::memcpy(to, from, kPage);
       continue;
     }
@@ -343,7 +341,7 @@ void copy_pages(char* to, const char* from, std::size_t bytes, bool to_is_zero) 
       os::Pages::populate_to_read(from, bytes);
       if (!to_is_zero) os::Pages::populate_to_read(to, bytes);
     }
-    if (!to_is_zero && !is_zero(to)) std::memset(to, 0, kPage);
+    if (!to_is_zero && !os::is_zero(to, kPage)) std::memset(to, 0, kPage);
   }
   std::memcpy(to, from, bytes);
 }

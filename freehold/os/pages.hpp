@@ -7,6 +7,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 namespace freehold::os {
 
@@ -99,5 +100,9 @@ inline constexpr std::size_t kLargestPageBytes = 64 * 1024;
 [[nodiscard]] std::size_t page_bytes() noexcept;
 #endif
 [[nodiscard]] std::size_t physical_memory_bytes() noexcept;
+// True if all of `bytes`, one at least, read as zero.
+[[nodiscard]] inline bool is_zero(const char* begin, std::size_t bytes) noexcept {
+  return *begin == 0 && std::memcmp(begin, begin + 1, bytes - 1) == 0;
+}
 
 }  // namespace freehold::os

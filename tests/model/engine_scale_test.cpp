@@ -50,7 +50,7 @@ const std::vector<Expected> kNotFlat{
     {EngineWorkload::kProducer, {4096, 32768}},
     {EngineWorkload::kChurn, {16, 64, 512, 4096, 32768}},
     // Blocks above 32 KiB: the account of free memory, and chunks of other groups of CPUs.
-    {EngineWorkload::kNeighbour, {262144, 1048576}},
+    {EngineWorkload::kNeighbour, {1048576}},
     {EngineWorkload::kProducer, {65536, 262144, 1048576}},
     {EngineWorkload::kChurn, {65536, 262144, 1048576}},
     {EngineWorkload::kPurge, {1048576}},

@@ -92,6 +92,7 @@ class ArenaRuns {
     // Relaxed: an exchange, so that of two frees one sees the other; what the user wrote, the give publishes.
     const auto [pages, n] = std::bit_cast<Run>(table_[first].exchange(0, std::memory_order_relaxed));
     if (pages == 0) return false;
+    look(first, n);
     chunks_.give(first, n, true, static_cast<std::uint32_t>(now));
     due_.note();
     source_.account(n, -static_cast<std::int64_t>(n), now);
@@ -197,6 +198,11 @@ class ArenaRuns {
   }
   // Reports changes. Returns whether free memory should go back now.
   [[nodiscard]] bool report(Runs& runs) noexcept {
+    for (const Reserved& r : runs)
+      if (r.dirty() != 0) {
+        look(r.chunk() * Units::kChunkSpans + base::lowest_bit(r.dirty()), 1);
+        break;
+      }
     const std::int64_t dirty = runs.dirty_spans(), used = std::exchange(runs.run_spans, 0);
     runs.clean_spans = 0;
     return spans_.report(dirty, used) && purge_.is_worth_a_step();
@@ -206,6 +212,15 @@ class ArenaRuns {
   }
 
  private:
+  // Looks whether a page of free spans, which are the caller's and may hold pages, was written: at any of them.
+  void look(SpanIndex first, unsigned n) noexcept {
+    if constexpr (requires { Config::is_written(nullptr); }) {
+      constexpr std::uint32_t kGoldenRatio = 0x9e37'79b9;  // of 2^32
+      const std::size_t page = std::uint64_t{first * kGoldenRatio} * n * Units::pages_per_span() >> 32;
+      source_.huge().note_look(
+          Config::is_written(reinterpret_cast<const char*>(range_.address(first) + page * Config::page_bytes())));
+    }
+  }
   void set_run(SpanIndex i, Run run) noexcept {
     table_[i].store(std::bit_cast<std::uint32_t>(run), std::memory_order_relaxed);  // the same
   }

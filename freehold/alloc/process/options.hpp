@@ -16,7 +16,7 @@
 // clang-format off
 #define FREEHOLD_OPTIONS(X) \
   X(purge_delay_ms, os::Number, 500, "500", "free memory goes back to the system this long after it became free") \
-  X(huge_pages, os::Word<HugePages>, HugePages::kAuto, "`auto`", "`off`: forbid transparent huge pages (`MADV_NOHUGEPAGE`), whatever the host's default; `auto`: ask for them under small objects beyond 512 KiB in use, and under blocks from 4 MiB on that need not read as zero; `on`: under all small objects") \
+  X(huge_pages, os::Word<HugePages>, HugePages::kAuto, "`auto`", "`off`: forbid transparent huge pages (`MADV_NOHUGEPAGE`), whatever the host's default; `auto`: ask for them under small objects beyond 512 KiB in use, larger ones beyond 32 MiB a CPU if they are written, and blocks from 4 MiB on, not `calloc`'s; `on`: under all small objects") \
   X(cache, os::Word<CacheMode>, CacheMode::kAuto, "`auto`", "`thread`: a cache per thread; `cpu`: one per CPU; `auto`: per thread up to 256 threads per CPU") \
   X(cache_bytes, os::Number, 0, "16 MiB, beyond 64 CPUs 256 KiB each", "the bytes that all thread caches may hold together beyond 16 KiB each") \
   X(background_thread, os::Word<BackgroundThread>, BackgroundThread::kAuto, "`auto`", "a thread of Freehold's that gives memory back after the delay. `auto`: in programs that have threads; `on`: also with one thread; `off`: never. Threads that share the caches of CPUs do not count") \

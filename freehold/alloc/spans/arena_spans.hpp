@@ -88,6 +88,8 @@ class SpanSource {
       purge_.relieve(now, static_cast<std::size_t>(-run_spans) << Units::kSpanShift);
   }
 
+  [[nodiscard]] auto& huge() noexcept { return huge_; }
+
  private:
   // The chunks that spans of class c come from.
   [[nodiscard]] static constexpr ChunkKind chunk_kind_of(SizeClass c) noexcept {

@@ -370,6 +370,32 @@ TEST_F(EnginePurger, LastThreadEnds_RegretThatOnlyThePurgerMadeCheapGoes) {
   EXPECT_LE(regret(), NativeConfig::kRegretBytes);
 }
 
+// Chunks of runs that ask for huge pages where 150 MiB of runs came, and some went, that were written or not.
+unsigned huge_chunks_after(bool written) {
+  constexpr std::size_t kBytes = 300 * 1024;
+  std::vector<void*> runs;
+  for (unsigned round = 0; round < 12; ++round) {
+    for (unsigned i = 0; i < 60; ++i) {
+      runs.push_back(allocate(kBytes));
+      std::memset(runs.back(), 1, written ? kBytes : 1);
+    }
+    for (unsigned i = 0; i < 20; ++i) {
+      deallocate(runs.back());
+      runs.pop_back();
+    }
+  }
+  unsigned huge = 0;
+  auto& chunks = g_core.arena().free_spans().chunks();
+  for (std::uint32_t c = 0; c < span_count() / NativeConfig::kChunkSpans; ++c)
+    if (chunks.chunk(c).kind == ChunkKind::kRuns && chunks.chunk(c).huge != 0) ++huge;
+  for (void* run : runs) deallocate(run);
+  return huge;
+}
+TEST_F(Engine, RunsThatAreWritten_HugePagesUnderFurtherOnes) {
+  EXPECT_TRUE(in_a_child([] { return huge_chunks_after(true) != 0; }));
+  EXPECT_TRUE(in_a_child([] { return huge_chunks_after(false) == 0; }));
+}
+
 // Copied, since they are too small to be moved: pages that were never written must not become memory.
 TEST_F(Engine, Realloc_SparseBlocks_UntouchedPagesTakeNoMemory) {
   if (kSanitized) GTEST_SKIP() << "the sanitizer's own memory follows each read";

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <string_view>
 
 #include "tests/unit/alloc/support.hpp"
 
@@ -42,6 +43,18 @@ class HugePartsTest : public ::testing::Test {
   SpanRange<A, Config> range_;
   Parts::Chunks chunks_;
   Budget<A, Config> budget_;
+  // Chunks of runs, a CPU's each, of which so much is in use; looks found their pages written (w), or not.
+  void fill_runs(std::string_view looks, std::int64_t bytes) {
+    for (unsigned c = 0; c < kChunks; ++c) {
+      records_[c].huge = 0;
+      records_[c].kind = ChunkKind::kRuns;
+      records_[c].user = Searcher{.cpu = c}.as_user();
+    }
+    for (const char look : looks) parts_.note_look(look == 'w');
+    budget_.slots_taken(bytes - budget_.in_use());
+    parts_.advise_spans(2, 0, Units::kChunkSpans, ChunkKind::kRuns, 2);
+  }
+
   Chunk<A> records_[kChunks];
   Parts::Chunks::Word trees_[Parts::Chunks::kTrees * 2]{};
   Parts parts_{range_, chunks_, budget_};
@@ -87,6 +100,40 @@ TEST_F(HugePartsTest, Split_ManyTimes_AllSpansAreOneMappingAgain) {
   for (unsigned c = 0; c < kChunks; ++c) EXPECT_EQ(huge(c), 0U);
   EXPECT_EQ(pages_.huge_advice().back().bytes, kChunks * Units::kChunkBytes);
   EXPECT_FALSE(pages_.huge_advice().back().wanted);
+}
+
+constexpr const char* kWritten = "-wwww";
+constexpr std::int64_t kMuch = 2 * std::int64_t{32} << 20;  // on two CPUs
+
+TEST_F(HugePartsTest, Runs_AreWrittenAndMuchIsInUse_Huge) {
+  fill_runs(kWritten, kMuch);
+  EXPECT_EQ(huge(2), 3U);
+  EXPECT_TRUE(pages_.huge_advice().back().wanted);
+}
+
+TEST_F(HugePartsTest, Runs_LittleIsInUseForTwoCpus_NotAsked) {
+  fill_runs(kWritten, kMuch - 1);
+  EXPECT_EQ(huge(2), 0U);
+}
+
+TEST_F(HugePartsTest, Runs_PagesAreUntouched_NotAsked) {
+  for (const char* looks : {"", "www", "wwwwwwwww---", "ww-ww-ww-ww-"}) {
+    fill_runs(looks, 10 * kMuch);
+    EXPECT_EQ(huge(2), 0U) << looks;
+    fill_runs("----", kMuch - 1);
+  }
+}
+
+// A chunk of runs that asks loses one huge page; the system's default under the others ends with the first split there.
+TEST_F(HugePartsTest, Runs_SplitWhereHuge_ThereOnly) {
+  fill_runs(kWritten, kMuch);
+  pages_.forget_log();
+  split(2 * Units::kChunkSpans);
+  EXPECT_EQ(huge(2), 2U);
+  EXPECT_EQ(pages_.huge_advice().back().bytes, Parts::kHugeBytes);
+  split(0);
+  EXPECT_EQ(huge(2), 2U);
+  EXPECT_EQ(pages_.huge_advice().back().bytes, 2 * Units::kChunkBytes);
 }
 
 }  // namespace
