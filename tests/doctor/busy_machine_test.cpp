@@ -115,10 +115,25 @@ TEST(BusyMachine, CpusIdleForLong_Serial) {
   EXPECT_EQ(beside_others(made, 0.3, &recorded), "serial, undecided") << "many short sleeps, for unknown reasons";
 }
 
+// Threads that others crowd onto one CPU never meet, so that a lock or a shared line would cost nothing.
+TEST(BusyMachine, ThreadsOnOneCpu_NotNone) {
+  const auto told = [](std::optional<double> apart, double taken) {
+    const Attribution recorded;
+    Made made = Made(0.002).takes(0, 1, 0.25).treated(1, 0.25).copies(1);
+    made.trials(0, [=](Trial& trial) { trial.apart_share = apart; });
+    return beside_others(made, taken, &recorded);
+  };
+  EXPECT_EQ(told(1, 0.8), "none, none");
+  EXPECT_EQ(told(0.02, 0.8), "none, undecided");
+  EXPECT_EQ(told({}, 0.8), "none, undecided");
+  EXPECT_EQ(told({}, 0.2), "none, none") << "by the CPU time that they had they met";
+}
+
 // A little more CPU time and a little idleness: with all CPUs they would be much. A trial without idleness excuses nothing.
 TEST(BusyMachine, IdleInMostTrials_NotNone) {
   Attribution recorded;
   Made made = Made(0.002).takes(0, 1, 0.25).treated(1, 0.25).copies(1);
+  made.trials(0, [](Trial& trial) { trial.apart_share = 1; });
   EXPECT_EQ(beside_others(made, 0.65, &recorded), "none, none");
   for (std::size_t v = 0; v < 5; ++v)
     made.trials(v, [n = 0](Trial& trial) mutable {

@@ -312,6 +312,7 @@ TEST(Program, BindsItselfToOneCpu_OneCpuAndItsThreadsWaitForEachOther) {
   const Trial trial = run(binds, {}, 60, host()).trial;
   EXPECT_EQ(trial.own_cpus, 1U);
   EXPECT_GE(trial.run_delay_s, 0.1) << "each waited for the other's turns";
+  EXPECT_FALSE(trial.apart_share) << "there is one CPU for them";
 }
 TEST(Program, StopDescriptor_EndsTheRun) {
   int ends[2];

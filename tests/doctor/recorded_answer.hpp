@@ -60,6 +60,7 @@ class RecordedAnswer {
     read(of, "stolen_s", trial.stolen_s);
     read(of, "taken_s", trial.taken_s);
     read(of, "ready_share", trial.ready_share);
+    read(of, "apart_share", trial.apart_share);
     read(of, "run_delay_s", trial.run_delay_s);
     read(of, "own_cpus", trial.own_cpus);
     read(of, "throttled_s", trial.throttled_s);

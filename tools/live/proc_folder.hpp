@@ -47,7 +47,7 @@ namespace freehold::live {
 }
 // Their places; a field of proc(5) is three further on.
 struct StatField {
-  static constexpr std::size_t kState = 0, kFlags = 6, kMinorFaults = 7, kUserTime = 11, kSystemTime = 12;
+  static constexpr std::size_t kState = 0, kFlags = 6, kMinorFaults = 7, kUserTime = 11, kSystemTime = 12, kCpu = 36;
 };
 
 }  // namespace freehold::live

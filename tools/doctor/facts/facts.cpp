@@ -87,7 +87,6 @@ constexpr double kWiderPart = 0.3;       // of what is lost
 constexpr double kWiderGain = 1.125;     // times as fast
 constexpr double kWiderSleep = 0.025;    // of the threads' lives
 constexpr double kLeastOnCpu = 0.15;     // of the time that its threads were ready: less says nothing of the program
-constexpr double kMeetFrom = 1.25;       // CPUs that its threads had at once: on fewer they never meet
 constexpr double kShortWait_s = 1.5e-3;  // less than a turn that the scheduler gives to others
 constexpr double kFewSleeps = 0.1;       // of all, in locks: the others are elsewhere
 constexpr double kSomeSleeps = 0.25;     // of all, in locks: the others may be, too
@@ -392,6 +391,14 @@ class Room {
   [[nodiscard]] bool malloc_takes_no_time() const {
     return facts_[Fact::kInMalloc] && facts_[Fact::kInMalloc]->high <= 0.05;
   }
+  // The share of what its threads would meet with all CPUs that they met: by the CPUs that they had, and were seen on.
+  [[nodiscard]] double met() const {
+    const double by_count = width_ > 1 ? (on_cpu() * width_ - 1) / (width_ - 1) : 1;
+    double apart = 0, seen = 0;
+    for (const Trial& trial : all_.trials)
+      if (trial.apart_share) apart += *trial.apart_share, ++seen;
+    return std::max(by_count, seen > 0 ? on_cpu() * apart / seen : 0);
+  }
   // Threads that seldom run at the same time seldom get into each other's way. What they lose then grows with the time that
   // they do: CPU time beyond the work, and idleness, as if they had had all CPUs.
   [[nodiscard]] double hidden_loss() const {
@@ -401,8 +408,8 @@ class Room {
               return costs.cpu_seconds(all_) / (of_.growth_of_work(costs) * costs.cpu_seconds(*of_.alone)) - 1;
             })
             .high;
-    const double beyond = (std::max(0.0, more) + idle_share(all_)) / on_cpu();
-    return beyond / (1 + beyond);
+    const double beyond = std::max(0.0, more) + idle_share(all_);
+    return met() > 0 ? beyond / (met() + beyond) : 1;
   }
   // The loss that counts tell, whoever else had the CPUs: CPUs that no thread was ready for, in the trial in which that was
   // least, and CPU time beyond that on one CPU and of copies. Others hide it from the clock: two threads that wait for each
@@ -432,10 +439,8 @@ class Room {
       lost.high = std::max(lost.high, Losses(otherwise, of_.recorded).lost().high);
     }
     if (others_ > 0) {
-      // They never meet, so that a lock or a shared line costs nothing; or others leave them less than their quota.
-      const bool never_meet = on_cpu() * width_ < kMeetFrom;
-      const bool has_quota = experiment_.quota_cpus > 0 && experiment_.quota_cpus < width_;
-      lost.high = std::max(lost.high, never_meet || has_quota ? 1 : beside_others(lost.high, hidden_loss()));
+      const bool has_quota = experiment_.quota_cpus > 0 && experiment_.quota_cpus < width_;  // others leave them less
+      lost.high = std::max(lost.high, has_quota ? 1 : beside_others(lost.high, hidden_loss()));
       if (on_cpu() < kLeastOnCpu) lost = {counted, lost.value, 1};
     }
     set(Fact::kLost, lost);

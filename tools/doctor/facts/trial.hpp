@@ -22,6 +22,8 @@ struct Trial {
                                            // other processes on its CPUs
   double taken_s = 0;                  // part of stolen_s that the program would have used: its threads were ready to run
   std::optional<double> ready_share;   // share of the looks at it in which a thread was ready or ran; none: too few looks
+  std::optional<double> apart_share;   // share of the CPUs beside the first that its ready threads might have had on which
+                                       // looks found them; none: no look found two ready
   std::optional<double> run_delay_s;   // seconds that its threads were ready to run and had no CPU, whoever had it; none:
                                        // most of their time was not seen
   std::optional<unsigned> own_cpus;    // number of CPUs that its threads allowed themselves; none: not seen

@@ -116,8 +116,8 @@ ordered_json scalability_json(const Scalability& one) {
 
 ordered_json trial_json(const Trial& trial) {
   return FREEHOLD_JSON_OF(trial, wall_s, user_s, system_s, peak_rss_bytes, page_faults, voluntary_switches,
-                          involuntary_switches, stolen_s, taken_s, ready_share, run_delay_s, own_cpus, throttled_s,
-                          instructions, throughput, wait_status, round);
+                          involuntary_switches, stolen_s, taken_s, ready_share, apart_share, run_delay_s, own_cpus,
+                          throttled_s, instructions, throughput, wait_status, round);
 }
 
 ordered_json cell_json(const Experiment& experiment, const Cell& cell) {

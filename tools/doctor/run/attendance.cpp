@@ -240,6 +240,7 @@ void Attendance::report(Run& run) {
     run.most_threads = watch_->most_threads();
     run.files = watch_->files();
     if (children_.size() == 1) run.trial.ready_share = watch_->ready_share();
+    run.trial.apart_share = watch_->apart_share();
     // A process begins with what its parent holds, and the kernel counts that in its peak. Below this one's own, looks say
     // it.
     if (run.trial.peak_rss_bytes <= own_peak_rss_bytes() && watch_->peak_rss_bytes() > 0)

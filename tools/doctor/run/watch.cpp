@@ -56,6 +56,8 @@ void Watch::look() {
   ++looks_;
   unsigned threads = 0;
   unsigned ready = 0;
+  std::set<std::string> on_cpus;
+  std::set<unsigned> usable;
   for (const pid_t pid : live::family_of(root_)) {
     const fs::path tasks = live::proc_folder(pid) / "task";
     for (const pid_t task : live::threads_of(pid)) {
@@ -64,7 +66,12 @@ void Watch::look() {
       add_times(task, folder);
       const Status status = status_of(folder);
       if (!status.cpus.empty()) ready_s_by_cpus_[status.cpus] += std::exchange(threads_[task].ready_s, 0);
-      ready += status.running ? 1 : 0;
+      if (status.running) {
+        ++ready;
+        if (const auto fields = live::stat_fields(folder); fields.size() > live::StatField::kCpu)
+          on_cpus.insert(fields[live::StatField::kCpu]);
+        add_list(status.cpus, usable);
+      }
       peak_rss_bytes_ = std::max(peak_rss_bytes_, status.peak_rss_bytes);
     }
     if (files_too) add_files(pid);
@@ -72,6 +79,10 @@ void Watch::look() {
   most_threads_ = std::max(most_threads_, threads);
   looks_at_ready_ += ready > 0 ? 1 : 0;
   ready_threads_ += ready;
+  if (const std::size_t most = std::min<std::size_t>(ready, usable.size()); most > 1 && !on_cpus.empty()) {
+    cpus_apart_ += on_cpus.size() - 1;
+    most_apart_ += most - 1;
+  }
 }
 
 Watch::Times Watch::times() const noexcept {
@@ -84,6 +95,11 @@ std::optional<double> Watch::ready_share() const {
   constexpr unsigned kEnoughLooks = 6;
   if (looks_ < kEnoughLooks) return std::nullopt;
   return static_cast<double>(looks_at_ready_) / looks_;
+}
+
+std::optional<double> Watch::apart_share() const {
+  if (most_apart_ == 0) return std::nullopt;
+  return std::min(1.0, static_cast<double>(cpus_apart_) / static_cast<double>(most_apart_));
 }
 
 unsigned Watch::own_cpus() const {

@@ -33,6 +33,9 @@ class Watch {
   [[nodiscard]] unsigned own_cpus() const;
   // Share of the looks in which a thread was ready to run, or ran; none: there were too few.
   [[nodiscard]] std::optional<double> ready_share() const;
+  // The share, of the CPUs that its ready threads might have had beside the first one, that they were on, or waited for: two
+  // threads that others crowd onto one CPU never run at once. None: no look found two ready.
+  [[nodiscard]] std::optional<double> apart_share() const;
   [[nodiscard]] unsigned most_threads() const noexcept { return most_threads_; }
   // The peak of the greatest process, as far as it was seen: what it took after the last look at it is missing.
   [[nodiscard]] std::uint64_t peak_rss_bytes() const noexcept { return peak_rss_bytes_; }
@@ -46,7 +49,8 @@ class Watch {
   pid_t root_;
   unsigned looks_ = 0;
   unsigned looks_at_ready_ = 0;
-  unsigned ready_threads_ = 0;  // of all looks
+  unsigned ready_threads_ = 0;                   // of all looks
+  std::size_t cpus_apart_ = 0, most_apart_ = 0;  // beside the first, of all looks
   unsigned most_threads_ = 0;
   std::uint64_t peak_rss_bytes_ = 0;
   std::map<std::string, double> ready_s_by_cpus_;  // by the list of CPUs that the thread might use
