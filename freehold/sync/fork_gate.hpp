@@ -64,7 +64,7 @@ class ForkGate {
 
   // True: the caller is inside, until leave() with the same mark. False: another thread forks. `forks`: how many forks the
   // caller has under way itself, whose handlers may want memory.
-  [[nodiscard]] bool enter(Mark& own, std::uint32_t forks) noexcept {
+  [[nodiscard, gnu::always_inline]] bool enter(Mark& own, std::uint32_t forks) noexcept {
     own.store(1, std::memory_order_relaxed);  // relaxed: the fences below and in close() order it
     fence();
     if (forks_.load(Orders::kEnter) == forks) [[likely]]
