@@ -168,7 +168,8 @@ void Pages::populate(void* address, std::size_t bytes) noexcept {
 
 void Pages::populate_to_read(const void* address, std::size_t bytes) noexcept {
   const base::KeepErrno keep;
-  kernel::madvise(const_cast<void*>(address), bytes, MADV_POPULATE_READ);
+  const std::size_t before = as_word(address) % page_bytes();
+  kernel::madvise(const_cast<char*>(static_cast<const char*>(address)) - before, before + bytes, MADV_POPULATE_READ);
 }
 
 void Pages::name(void* address, std::size_t bytes, const char* name) noexcept {

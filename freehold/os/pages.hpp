@@ -65,7 +65,7 @@ struct Pages {
   // Asks for transparent huge pages, or forbids them; advice only.
   static void advise_huge(void* address, std::size_t bytes, bool wanted = true) noexcept;
   // Makes all pages resident now (MADV_POPULATE_WRITE, Linux 5.14), or readable without a fault each, which takes no memory
-  // (MADV_POPULATE_READ); advice only.
+  // (MADV_POPULATE_READ), from the page in which `address` lies; advice only.
   static void populate(void* address, std::size_t bytes) noexcept;
   static void populate_to_read(const void* address, std::size_t bytes) noexcept;
   // Names a range in /proc/PID/maps and smaps, if the kernel can; not in a process that is_confined().

@@ -190,6 +190,16 @@ TEST(Pages, RemapAndMoveOut_Refused_LeaveErrnoAlone) {
 
 // ---- advice -----------------------------------------------------------------------------------------------------------
 
+TEST(Pages, PopulateToRead_FromWithinAPage_PagesOfTheRangeAreThere) {
+  const Range whole = Range::mapped(kPage), r = Range::mapped(4 * kPage);
+  unsigned char there[4] = {};
+  Pages::populate_to_read(whole.start(), kPage);
+  if (::mincore(whole.start(), kPage, there) != 0 || there[0] == 0) GTEST_SKIP() << "the kernel does not do it";
+  Pages::populate_to_read(r.start() + 100, 2 * kPage);
+  ASSERT_EQ(::mincore(r.start(), 4 * kPage, there), 0);
+  EXPECT_TRUE(there[0] == 1 && there[1] == 1 && there[2] == 1 && there[3] == 0);
+}
+
 TEST(Pages, IsLocked_LockedAloneAndErrnoStays) {
   const Range r = Range::mapped(2 * kPage);
   errno = 123;
