@@ -185,8 +185,9 @@ void deallocate_slow(void* block) noexcept {
   if (span >= span_count()) return block != nullptr ? deallocate_large(block) : void();
   const SizeClass c{g_core.arena().span_classes()[span].load(std::memory_order_relaxed)};
   if (c.is_slot()) return c != NativeCache::kOfHeaps ? deallocate_slot(c, block) : free_of_heap(block);
-  // The base is a multiple of a span, and of large blocks only those of a heap may begin within one.
-  if (address % NativeCore::ArenaType::kSpanBytes != 0) {
+  // The base is a multiple of a span. A large block that does not begin where a run's does may be one of a heap.
+  const auto run = g_core.arena().runs().run(static_cast<SpanIndex>(span));
+  if (address % NativeCore::ArenaType::kSpanBytes != run.colour()) {
     if (!is_unusual() || !free_in_heap(block)) deallocate_large(block);
     return;
   }
@@ -243,7 +244,9 @@ namespace {
 [[nodiscard]] void* allocate_zeroed_run(std::size_t bytes) noexcept {
   bool zero = true;  // as it stays where another thread forks
   void* const block = allocate_run(bytes, 1, zero);
-  if (block != nullptr && !zero) clear(block, base::align_up(bytes, os::page_bytes()));
+  if (block == nullptr || zero) return block;
+  const auto begin = reinterpret_cast<std::uintptr_t>(block);
+  clear(block, base::align_up(begin + bytes, os::page_bytes()) - begin);
   return block;
 }
 

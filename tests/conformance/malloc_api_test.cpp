@@ -119,6 +119,20 @@ TEST(Calloc, MemoryUsedBefore_ReadsAsZero) {
   }
 }
 
+TEST(Calloc, BlocksBesideItInMemory_StayAsTheyAre) {
+  for (const std::size_t n : borders(128 * kKiB)) {
+    void* blocks[16];
+    for (void*& p : blocks) std::memset(p = CApi::allocate(n), 0xa5, n);
+    for (std::size_t i = 0; i < std::size(blocks); i += 2) CApi::deallocate(blocks[i]);
+    for (std::size_t i = 0; i < std::size(blocks); i += 2) blocks[i] = CApi::allocate_zeroed(n);
+    for (std::size_t i = 0; i < std::size(blocks); ++i) {
+      const auto* const p = static_cast<const unsigned char*>(blocks[i]);
+      ASSERT_EQ(std::count(p, p + n, i % 2 == 0 ? 0 : 0xa5), n) << n;
+      CApi::deallocate(blocks[i]);
+    }
+  }
+}
+
 // The pages of a block of which little was written are given back, those of others are cleared.
 TEST(Calloc, LargeBlockWrittenHereAndThere_ReadsAsZero) {
   for (const std::size_t n : {kMiB + 1, 3 * kMiB - 1, 5 * kMiB + 4096, 17 * kMiB + 9})

@@ -2,6 +2,7 @@
 // Runs: blocks of 1 to 64 spans in one chunk, from the chunks or from spans that a thread keeps (run_cache.hpp).
 //
 //   Invariants: run_pages(s) != 0  <=>  a run in use begins at s. No two runs in use overlap.
+//               A block lies in its run's pages, and begins at the run's colour.
 //
 // Any thread, no lock but those of SpanSource. A run that is in use is its user's to free or resize. One of two frees at the
 // same time is reported here; if a thread keeps spans of the chunk, unreserve() reports it.
@@ -26,17 +27,7 @@ class ArenaRuns {
   using Runs = RunCache<A, Config>;
   using Reserved = typename Runs::Reserved;
 
-  [[nodiscard]] static constexpr unsigned spans_of(std::uint32_t pages) noexcept {
-    return (pages + Units::pages_per_span() - 1) / Units::pages_per_span();
-  }
-  // The size of a block above the largest class: pages, and spans that have room for them. In the table of runs.
-  struct Run {
-    std::uint16_t pages = 0, spans = 0;
-    constexpr Run() noexcept = default;
-    constexpr Run(std::uint32_t p) noexcept : Run(p, spans_of(p)) {}
-    constexpr Run(std::uint32_t p, unsigned s) noexcept
-        : pages(static_cast<std::uint16_t>(p)), spans(static_cast<std::uint16_t>(s)) {}
-  };
+  using Run = alloc::Run<Config>;
 
   constexpr ArenaRuns(const SpanRange<A, Config>& range, Spans& spans, DueNote<A>& due,
                       ArenaGrowth<A, Config, Pages>& growth, ArenaPurge<A, Config, Pages>& purge,
@@ -54,9 +45,9 @@ class ArenaRuns {
     return growth_.are_addresses_scarce() && used < Units::kChunkBytes / 16 * 15;
   }
   // Pages of the run in use that begins at span i; 0: none does.
-  [[nodiscard]] std::uint32_t run_pages(SpanIndex i) const noexcept { return run(i).pages; }
+  [[nodiscard]] std::uint32_t run_pages(SpanIndex i) const noexcept { return run(i).pages(); }
   // Spans of the run in use that begins at span i: those of its pages, and room to grow; 0: none does.
-  [[nodiscard]] unsigned run_spans(SpanIndex i) const noexcept { return run(i).spans; }
+  [[nodiscard]] unsigned run_spans(SpanIndex i) const noexcept { return run(i).spans(); }
   // The first span of the run in use that span i lies in; kNoSpan: it lies in none. Searches the chunk.
   [[nodiscard]] SpanIndex run_around(SpanIndex i) const noexcept {
     for (SpanIndex first = i - i % Units::kChunkSpans; first <= i; ++first)
@@ -69,10 +60,10 @@ class ArenaRuns {
   // A run of at most a chunk, at a multiple of `alignment` spans; kNoSpan when out of memory, or of free spans if not
   // `grows`.
   [[nodiscard]] RunPlace allocate_run(Run run, unsigned alignment, std::uint64_t now, bool grows = true) noexcept {
-    const TakenSpans t = source_.take_spans(ChunkKind::kRuns, run.spans, alignment, false, now, grows);
+    const TakenSpans t = source_.take_spans(ChunkKind::kRuns, run.spans(), alignment, false, now, grows);
     if (t.first == kNoSpan) return {};
     set_run(t.first, run);
-    source_.account(0, run.spans, now);
+    source_.account(0, run.spans(), now);
     return {t.first, t.dirty == 0};
   }
   // The same, of spans that still have their pages, if the CPUs are one group, or the program's one thread asks (`alone`):
@@ -80,28 +71,29 @@ class ArenaRuns {
   [[nodiscard]] SpanIndex allocate_dirty(Run run, unsigned alignment, bool alone, std::uint64_t now) noexcept {
     if (!chunks_.is_one_group() && (!alone || spans_.cpus_work_apart())) return kNoSpan;
     const Searcher by = spans_.searcher();
-    const TakenSpans t = chunks_.take_dirty_run(run.spans, alignment, by, spans_.shard_of(by).runs,
+    const TakenSpans t = chunks_.take_dirty_run(run.spans(), alignment, by, spans_.shard_of(by).runs,
                                                 growth_.chunks_are_dear(), static_cast<std::uint32_t>(now));
     if (t.first == kNoSpan) return kNoSpan;
     set_run(t.first, run);
-    source_.account(-static_cast<std::int64_t>(t.dirty), run.spans, now);
+    source_.account(-static_cast<std::int64_t>(t.dirty), run.spans(), now);
     return t.first;
   }
   // False, and nothing done: no run in use begins at `first`.
   [[nodiscard]] bool free_run(SpanIndex first, std::uint64_t now) noexcept {
     // Relaxed: an exchange, so that of two frees one sees the other; what the user wrote, the give publishes.
-    const auto [pages, n] = std::bit_cast<Run>(table_[first].exchange(0, std::memory_order_relaxed));
-    if (pages == 0) return false;
+    const unsigned n = std::bit_cast<Run>(table_[first].exchange(0, std::memory_order_relaxed)).spans();
+    if (n == 0) return false;
     look(first, n);
     chunks_.give(first, n, true, static_cast<std::uint32_t>(now));
     due_.note();
     source_.account(n, -static_cast<std::int64_t>(n), now);
     return true;
   }
-  // Makes the run `pages` pages long where it is. False: not possible, nothing changed.
+  // Makes the run `pages` pages long where it is, with what lies before the block. False: not possible, nothing changed.
   [[nodiscard]] bool resize_run(SpanIndex first, std::uint32_t pages, std::uint64_t now) noexcept {
-    const auto [old_pages, old] = run(first);
-    const unsigned n = spans_of(pages);
+    const Run former = run(first);
+    const unsigned old = former.spans();
+    const unsigned n = Units::spans_of(pages);
     if (n > old) {
       if (first % Units::kChunkSpans + n > Units::kChunkSpans) return false;
       const TakenSpans t = chunks_.take_exactly(first + old, n - old);
@@ -114,8 +106,8 @@ class ArenaRuns {
       }
     }
     // A run that grows keeps its room, and one that shrinks gives it back.
-    set_run(first, {pages, pages < old_pages ? n : std::max<unsigned>(n, old)});
-    if (n < old && pages < old_pages) {
+    set_run(first, {pages, pages < former.pages() ? n : std::max<unsigned>(n, old), former.colour()});
+    if (n < old && pages < former.pages()) {
       spans_.give_spans(first + n, old - n, now);
       source_.account(0, -static_cast<std::int64_t>(old - n), now);
     }
@@ -150,25 +142,26 @@ class ArenaRuns {
   }
   // A run of spans that still have their pages; reports go into `runs`.
   [[nodiscard]] SpanIndex allocate_dirty(Runs& runs, Reserved& from, Run run, unsigned alignment) noexcept {
-    if (run.spans > from.longest()) return kNoSpan;
-    const unsigned place = Chunks::find_run(from.dirty(), run.spans, alignment);
+    if (run.spans() > from.longest()) return kNoSpan;
+    const unsigned place = Chunks::find_run(from.dirty(), run.spans(), alignment);
     if (place == Chunks::kNoPlace) {
-      if (alignment == 1) from.set_longest(run.spans - 1U);
+      if (alignment == 1) from.set_longest(run.spans() - 1U);
       return kNoSpan;
     }
     const SpanIndex first = from.chunk() * Units::kChunkSpans + place;
-    from.remove(Chunks::mask_of(first, run.spans));
+    from.remove(Chunks::mask_of(first, run.spans()));
     set_run(first, run);
-    runs.run_spans += run.spans;
+    runs.run_spans += run.spans();
     return first;
   }
   // A run of any spans that the caller keeps there.
   [[nodiscard]] RunPlace allocate_reserved(Runs& runs, Reserved& from, Run run, unsigned alignment,
                                            std::uint64_t now) noexcept {
-    const unsigned place = Chunks::find_run(from.free(), run.spans, alignment);
+    const unsigned place = Chunks::find_run(from.free(), run.spans(), alignment);
     if (place == Chunks::kNoPlace) return {};
     const SpanIndex first = from.chunk() * Units::kChunkSpans + place;
-    const std::optional<bool> zero = use_reserved(runs, from, Chunks::mask_of(first, run.spans), run.spans, first, run, now);
+    const std::optional<bool> zero =
+        use_reserved(runs, from, Chunks::mask_of(first, run.spans()), run.spans(), first, run, now);
     return zero ? RunPlace{first, *zero} : RunPlace{};
   }
   // A run of `n` spans of the caller's becomes spans that it keeps. Of two threads that free a run at the same time both may
@@ -181,18 +174,20 @@ class ArenaRuns {
   // Makes the run shorter, or longer with spans that the caller keeps behind it. False: not possible, nothing changed.
   [[nodiscard]] bool resize_reserved(Runs& runs, Reserved& kept, SpanIndex first, std::uint32_t pages,
                                      std::uint64_t now) noexcept {
-    const auto [old_pages, old] = run(first);
-    const unsigned n = spans_of(pages);
+    const Run former = run(first);
+    const unsigned old = former.spans();
+    const unsigned n = Units::spans_of(pages);
     if (n > old) {
       if (first % Units::kChunkSpans + n > Units::kChunkSpans) return false;
       const std::uint64_t mask = Chunks::mask_of(first + old, n - old);
-      return (kept.free() & mask) == mask && use_reserved(runs, kept, mask, n - old, first, pages, now);
+      return (kept.free() & mask) == mask &&
+             use_reserved(runs, kept, mask, n - old, first, {pages, n, former.colour()}, now);
     }
-    if (pages >= old_pages) {
-      set_run(first, {pages, old});
+    if (pages >= former.pages()) {
+      set_run(first, {pages, old, former.colour()});
       return true;
     }
-    set_run(first, pages);
+    set_run(first, {pages, n, former.colour()});
     if (n < old) free_reserved(runs, kept, first + n, old - n);
     return true;
   }
@@ -207,7 +202,7 @@ class ArenaRuns {
     runs.clean_spans = 0;
     return spans_.report(dirty, used) && purge_.is_worth_a_step();
   }
-  [[nodiscard]] Run run(SpanIndex i) const noexcept {
+  [[nodiscard, gnu::always_inline]] Run run(SpanIndex i) const noexcept {
     return std::bit_cast<Run>(table_[i].load(std::memory_order_relaxed));  // relaxed: the block is the caller's
   }
 
@@ -222,7 +217,7 @@ class ArenaRuns {
     }
   }
   void set_run(SpanIndex i, Run run) noexcept {
-    table_[i].store(std::bit_cast<std::uint32_t>(run), std::memory_order_relaxed);  // the same
+    table_[i].store(std::bit_cast<std::uint32_t>(run.at(i)), std::memory_order_relaxed);  // the same
   }
   // `run` at `first`, whose `n` spans `mask` (the new ones of a run that grows) come out of what the caller keeps. Returns
   // whether all of these read as zero; nothing: under a limit the arena asks for clean ones.

@@ -59,10 +59,10 @@ class KeptRuns {
   [[nodiscard, gnu::always_inline]] void* allocate_kept(Cache& cache, std::size_t bytes) noexcept {
     Runs* const runs = own_runs(cache);
     if (runs == nullptr) return nullptr;
-    const Run run = static_cast<std::uint32_t>(base::ceil_div(bytes, Config::page_bytes()));
+    const Run run = Run::coloured(bytes);
     for (Reserved& r : *runs)
       if (const SpanIndex first = arena_.runs().allocate_dirty(*runs, r, run, 1); first != kNoSpan)
-        return reinterpret_cast<void*>(arena_.address(first));
+        return reinterpret_cast<void*>(arena_.address(first) + run.at(first).colour());
     return nullptr;
   }
   // False: not possible where it is; the run is untouched.

@@ -59,9 +59,9 @@ class LargeBlocks {
   [[nodiscard]] void* resize_large(Cache* cache, void* block, std::size_t bytes) noexcept {
     if (bytes <= Classes::kMaxBytes || bytes > PTRDIFF_MAX - Config::page_bytes()) return nullptr;
     const auto address = reinterpret_cast<std::uintptr_t>(block);
-    const std::size_t want = base::align_up(bytes, Config::page_bytes());
     const SpanIndex i = blocks_.run_at(address);
     if (i == kNoSpan) {
+      const std::size_t want = base::align_up(bytes, Config::page_bytes());
       const std::size_t old = direct_.bytes_of(block);
       const auto grow = [&] { return map_large(cache, want - old, [&] { return direct_.resize(block, want); }); };
       if (want <= old) return direct_.resize(block, want);
@@ -69,32 +69,33 @@ class LargeBlocks {
       const sync::Guard guard(admission_);
       return admit(cache, want - old) ? grow() : nullptr;
     }
-    const std::size_t old = std::size_t{arena_.runs().run_pages(i)} * Config::page_bytes();
+    const Run run = arena_.runs().run(i);
+    const std::size_t want = base::align_up(run.colour() + bytes, Config::page_bytes());
+    const std::size_t old = run.pages() * Config::page_bytes();
     if (bytes <= ArenaType::kChunkBytes &&
         kept_.resize_run(cache, i, static_cast<std::uint32_t>(want / Config::page_bytes())))
       return block;
-    return old < kMoveBytes || want < old ? nullptr : move_out_of_arena(cache, block, old, want);
+    return old < Run::kMoveBytes || want < old || run.colour() != 0 ? nullptr : move_out_of_arena(cache, block, old, want);
   }
   [[nodiscard]] auto& admission() noexcept { return admission_; }
   [[nodiscard]] const auto& admission() const noexcept { return admission_; }
 
  private:
-  static constexpr std::size_t kMoveBytes = 256 * 1024;  // below, copying is cheaper than two system calls
-
   [[nodiscard]] void* allocate_as_run(Cache* cache, std::size_t bytes, std::size_t alignment, bool& zero, std::size_t room,
                                       bool grows = true) noexcept {
-    const auto pages = static_cast<std::uint32_t>(base::ceil_div(std::max<std::size_t>(bytes, 1), Config::page_bytes()));
+    bytes = std::max<std::size_t>(bytes, 1);
+    const auto pages = static_cast<std::uint32_t>(base::ceil_div(bytes, Config::page_bytes()));
     const auto align = static_cast<unsigned>(std::max<std::size_t>(alignment >> ArenaType::kSpanShift, 1));
-    Run run = pages;
+    Run run = alignment <= base::kCacheLine && room == 0 ? Run::coloured(bytes) : pages;
     // None for a block that leaves the arena when it grows; and a limit is for what the program asks for.
-    if (room != 0 && bytes < kMoveBytes && arena_.purge().limit() == 0) {
+    if (room != 0 && bytes < Run::kMoveBytes && arena_.purge().limit() == 0) {
       const std::size_t spans = base::ceil_div(bytes + room, ArenaType::kSpanBytes);
       run = Run(pages, static_cast<unsigned>(std::min<std::size_t>(spans, ArenaType::kChunkSpans)));
     }
     const RunPlace place = kept_.allocate_run(cache, run, align, grows);
     if (place.first == kNoSpan) return room == 0 ? nullptr : allocate_as_run(cache, bytes, alignment, zero, 0, grows);
     zero = place.zero;
-    return reinterpret_cast<void*>(arena_.address(place.first));
+    return reinterpret_cast<void*>(arena_.address(place.first) + run.at(place.first).colour());
   }
   [[nodiscard]] void* allocate_direct(Cache* cache, std::size_t bytes, std::size_t alignment, bool& zero) noexcept {
     const std::size_t want = base::align_up(std::max<std::size_t>(bytes, 1), Config::page_bytes());  // bytes <= PTRDIFF_MAX

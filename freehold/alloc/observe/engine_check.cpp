@@ -43,7 +43,9 @@ struct RawBlocks {
   }
   static void give(unsigned c, void* const* slots, std::size_t n) noexcept { g_core.give_batch(SizeClass{c}, slots, n); }
   static void* allocate_large(std::size_t bytes, std::size_t alignment, bool& zero) noexcept {
-    return g_core.large().allocate_large(nullptr, std::max(bytes, Classes::kMaxBytes + 1), alignment, zero);
+    // Pages of it are sealed.
+    return g_core.large().allocate_large(nullptr, std::max(bytes, Classes::kMaxBytes + 1),
+                                         std::max(alignment, os::page_bytes()), zero);
   }
   static void free_large(void* raw) noexcept { g_core.free_large(nullptr, raw); }
   static void* resize_large(void* raw, std::size_t bytes) noexcept {

@@ -138,9 +138,9 @@ class Arena {
     bool good = true;
     SpanIndex run_end = 0;
     for_each_span([&](SpanIndex i, SizeClass c) {
-      if (const auto [pages, spans] = runs_.run(i); pages != 0) {
-        good = good && !c.is_slot() && i >= run_end && Runs::spans_of(pages) <= spans;
-        run_end = i + spans;
+      if (const auto run = runs_.run(i); run.pages() != 0) {
+        good = good && !c.is_slot() && i >= run_end && Units::spans_of(run.pages()) <= run.spans();
+        run_end = i + run.spans();
       }
       const int places = (free_.chunks().is_free(i) ? 1 : 0) + (c.is_slot() || i < run_end ? 1 : 0) + (kept(i) ? 1 : 0);
       good = good && places == (growth_.is_open(i) ? 1 : 0);  // at rest nothing is on its way between two

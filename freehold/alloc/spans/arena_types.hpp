@@ -40,6 +40,54 @@ struct ArenaUnits {
   [[nodiscard]] static constexpr unsigned pages_per_span() noexcept { return kSpanBytes / Config::page_bytes(); }
   static constexpr unsigned kChunkSpans = Config::kChunkSpans;
   static constexpr std::size_t kChunkBytes = kSpanBytes * kChunkSpans;
+  [[nodiscard]] static constexpr unsigned spans_of(std::uint32_t pages) noexcept {
+    return (pages + pages_per_span() - 1) / pages_per_span();
+  }
+};
+
+// A block above the largest class, as in the table of runs: its pages, spans that have room for them, and its colour, the
+// bytes before the block. Loops over several blocks that all began at a span would meet in a few sets of the first-level
+// cache (slab colouring: Bonwick 1994). While a run has no place, its colour has the bits that may be set in it.
+template <class Config>
+class Run {
+ public:
+  using Units = ArenaUnits<Config>;
+  static constexpr std::size_t kWayBytes = 4096;  // of most first-level caches: as far apart, lines meet in one set
+  // Blocks from here on leave the arena page by page where they grow, by two system calls; smaller ones are copied.
+  static constexpr std::size_t kMoveBytes = 256 * 1024;
+
+  constexpr Run() noexcept = default;
+  constexpr Run(std::uint32_t pages) noexcept : Run(pages, Units::spans_of(pages)) {}
+  constexpr Run(std::uint32_t pages, unsigned spans, std::size_t colour = 0) noexcept
+      : word_(spans << 24 | pages << 12 | static_cast<std::uint32_t>(colour)) {}
+  // The run of a block that may begin at any line. It has a page more for that where this is at most a sixteenth of it.
+  [[nodiscard, gnu::always_inline]] static Run coloured(std::size_t bytes) noexcept {
+    const std::size_t page = Config::page_bytes();
+    const auto pages = static_cast<std::uint32_t>(base::ceil_div(bytes, page));
+    if (bytes >= kMoveBytes) return pages;
+    if (bytes >= 16 * page && pages % Units::pages_per_span() != 0) return Run(pages + 1, Units::spans_of(pages), kColours);
+    const std::size_t slack = std::min((0 - bytes) & (page - 1), kWayBytes - 1);
+    return Run(pages, Units::spans_of(pages), (std::bit_floor(slack + base::kCacheLine) - 1) & kColours);
+  }
+
+  [[nodiscard]] unsigned spans() const noexcept { return word_ >> 24; }
+  [[nodiscard]] std::uint32_t pages() const noexcept { return word_ >> 12 & 0xfff; }
+  [[nodiscard]] std::size_t colour() const noexcept { return word_ & kColours; }
+  // Those that the block may use.
+  [[nodiscard]] std::size_t bytes() const noexcept { return pages() * Config::page_bytes() - colour(); }
+  // The run at a place, whose number tells the colour. One that has a colour keeps it.
+  [[nodiscard]] Run at(std::uint32_t span) const noexcept {
+    constexpr std::uint32_t kGoldenRatio = 0x9e37'79b9;  // of 2^32: the highest bits of its multiples lie far apart
+    Run placed;
+    placed.word_ = word_ & (span * kGoldenRatio >> 20 | ~kColours);
+    return placed;
+  }
+
+ private:
+  static constexpr std::uint32_t kColours = kWayBytes - base::kCacheLine;
+  static_assert(Units::kChunkBytes / kWayBytes <= 0xfff);
+
+  std::uint32_t word_ = 0;
 };
 
 // The spans that exist, side by side from base() on. Their number only grows. Any thread.

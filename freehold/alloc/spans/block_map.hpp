@@ -27,18 +27,19 @@ class BlockMap {
   [[nodiscard]] bool in_arena(std::uintptr_t address) const noexcept {
     return (address - arena_.base()) >> ArenaType::kSpanShift < arena_.span_count();
   }
-  // The first span of the run in use that begins at `address`; kNoSpan: none does. The system may have put a direct block
-  // between the arena's chunks, since nothing is reserved there.
+  // The first span of the run in use whose block begins at `address`; kNoSpan: none does. The system may have put a direct
+  // block between the arena's chunks, since nothing is reserved there.
   [[nodiscard]] SpanIndex run_at(std::uintptr_t address) const noexcept {
     if (!in_arena(address)) return kNoSpan;
     const auto i = static_cast<SpanIndex>((address - arena_.base()) >> ArenaType::kSpanShift);
-    return arena_.address(i) == address && arena_.runs().run_pages(i) != 0 ? i : kNoSpan;
+    const auto run = arena_.runs().run(i);
+    return run.pages() != 0 && arena_.address(i) + run.colour() == address ? i : kNoSpan;
   }
   // Bytes of a block that is not a slot; 0 if there is no such block.
   [[nodiscard]] std::size_t large_bytes(const void* block) const noexcept {
     const auto address = reinterpret_cast<std::uintptr_t>(block);
     const SpanIndex i = run_at(address);
-    return i == kNoSpan ? direct_.bytes_of(block) : std::size_t{arena_.runs().run_pages(i)} * Config::page_bytes();
+    return i == kNoSpan ? direct_.bytes_of(block) : arena_.runs().run(i).bytes();
   }
   // The block that the address lies in, in use or not; start is null: no block. Cost: up to 64 spans are looked at.
   [[nodiscard]] BlockPlace block_around(const void* pointer) const noexcept {
@@ -49,8 +50,7 @@ class BlockMap {
     if (!c.is_slot()) {
       const SpanIndex first = arena_.runs().run_around(i);
       if (first == kNoSpan) return direct_.around(pointer);  // the system may have put one between the arena's chunks
-      return {reinterpret_cast<void*>(arena_.address(first)),
-              std::size_t{arena_.runs().run_pages(first)} * Config::page_bytes(), true};
+      return block_of_run(first);
     }
     const std::uint32_t number = arena_.geometry(c).index(static_cast<std::uint32_t>(address - arena_.address(i)));
     if (number >= arena_.pool(c).shape().slots) return {};
@@ -61,8 +61,7 @@ class BlockMap {
   template <class F>
   void for_each_block(F&& f) const noexcept {
     arena_.for_each_span([&](SpanIndex i, SizeClass c) {
-      if (const std::uint32_t pages = arena_.runs().run_pages(i); pages != 0)
-        f(BlockPlace{reinterpret_cast<void*>(arena_.address(i)), std::size_t{pages} * Config::page_bytes(), true});
+      if (arena_.runs().run_pages(i) != 0) f(block_of_run(i));
       if (!c.is_slot()) return;
       const std::size_t bytes = Classes::slot_bytes(c);
       for (std::uint32_t number = 0; number < arena_.pool(c).shape().slots; ++number)
@@ -83,6 +82,10 @@ class BlockMap {
   }
 
  private:
+  [[nodiscard]] BlockPlace block_of_run(SpanIndex i) const noexcept {
+    const auto run = arena_.runs().run(i);
+    return {reinterpret_cast<void*>(arena_.address(i) + run.colour()), run.bytes(), true};
+  }
   [[nodiscard]] bool is_in_use(SizeClass c, SpanIndex i, std::uint32_t number) const noexcept {
     const auto& word = arena_.words_of(c)[pool::word_index(i, number / 64)];
     return (word.load(std::memory_order_relaxed) >> number % 64 & 1) == 0 && number < arena_.pool(c).shape().slots;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Blocks above the size classes, through the core: runs, direct blocks, and their resize.
 #include "freehold/alloc/large/large_blocks.hpp"
+
+#include <map>
+
 #include "tests/support/emulated.hpp"
 #include "tests/support/test.hpp"
 #include "tests/unit/alloc/support.hpp"
@@ -69,6 +72,101 @@ TEST(LargeBlocks, Resize_RoomBehindTheBlock_IsUsedAndGoesBack) {
     EXPECT_TRUE(machine->check_accounts());
     thread.free(block);
     thread.free(behind);
+    thread.leave();
+    expect_whole(machine);
+  }
+}
+
+// Bytes before a run's block.
+std::size_t colour_of(const void* block) { return reinterpret_cast<std::uintptr_t>(block) % kSpan; }
+
+// Loops over several blocks that all began at a span would meet in a few sets of a cache.
+TEST(LargeBlocks, Neighbours_BeginAtDifferentLinesOfTheirPages) {
+  constexpr unsigned kBlocks = 64;
+  for (const std::size_t bytes : {40'000, 60'000, 66'000, 100 * 1024, 100'000, 200 * 1024}) {
+    Machine machine;
+    test::Thread thread(machine);
+    std::map<std::size_t, unsigned> lines;
+    std::vector<void*> blocks;
+    for (unsigned i = 0; i < kBlocks; ++i) {
+      blocks.push_back(thread.allocate(bytes));
+      ++lines[colour_of(blocks.back())];
+    }
+    for (const auto& [line, count] : lines) EXPECT_LE(count, kBlocks / 7) << bytes << " at " << line;
+    EXPECT_EQ(machine.stats().run_bytes, kBlocks * base::align_up(bytes, kSpan)) << "no span more";
+    for (void* block : blocks) thread.free(block);
+    thread.leave();
+    expect_whole(machine);
+  }
+}
+
+TEST(LargeBlocks, EverySize_InItsPagesAndFoundFromEachByte) {
+  const std::size_t page = SmallConfig::page_bytes();
+  Machine machine(small_settings(std::size_t{64} << 20));
+  test::Thread thread(machine);
+  std::vector<Stamped> blocks;
+  for (std::size_t bytes = Classes::kMaxBytes + 1; bytes < 5 * kSpan; bytes += 1 + bytes * 1237 % 3000) {
+    blocks.emplace_back(thread.allocate(bytes), bytes, static_cast<unsigned>(bytes));
+    const auto* const block = blocks.back().memory;
+    const std::size_t colour = colour_of(block), usable = machine.usable(block);
+    EXPECT_EQ(colour % 64, 0U);
+    EXPECT_LT(colour, 4096U);
+    EXPECT_LE(base::ceil_div(colour + bytes, page), base::ceil_div(bytes, page) + (bytes >= 16 * page ? 1 : 0)) << bytes;
+    EXPECT_GE(usable, bytes);
+    EXPECT_EQ((colour + usable) % page, 0U);
+    EXPECT_TRUE(bytes < 4 * kSpan || colour == 0) << "its pages may move";
+    for (const std::size_t at : {std::size_t{0}, bytes / 2, usable - 1}) {
+      const BlockPlace found = machine->blocks().block_around(block + at);
+      EXPECT_TRUE(found.start == block && found.bytes == usable && found.in_use) << bytes;
+    }
+  }
+  std::size_t met = 0;
+  machine->blocks().for_each_block(
+      [&](const BlockPlace& place) { met += machine.usable(place.start) == place.bytes ? 1 : 0; });
+  EXPECT_EQ(met, blocks.size());
+  for (const Stamped& each : blocks) {
+    EXPECT_TRUE(each.intact()) << each.bytes;
+    thread.free(each.memory);
+  }
+  for (std::size_t alignment = 1; alignment <= 4 * kSpan; alignment *= 2) {
+    void* const block = thread.allocate_aligned(alignment, 100'000);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block) % alignment, 0U);
+    EXPECT_TRUE(alignment <= 64 || colour_of(block) == 0) << alignment;
+    thread.free(block);
+  }
+  thread.leave();
+  expect_whole(machine);
+}
+
+TEST(LargeBlocks, BlockBehindItsRunsBegin_GrowsAndShrinksThereAndWrongPointersAreSeen) {
+  for (const bool kept : {false, true}) {
+    Machine machine;
+    test::Thread other(machine), thread(machine, test::Thread<Machine>::Uncached{});
+    void *const before = thread.allocate(kSpan), *const block = (kept ? other : thread).allocate(100'000);
+    const std::size_t colour = colour_of(block);
+    ASSERT_NE(colour, 0U);
+    Stamped stamped(block, 100'000, 7);
+    auto& user = kept ? other : thread;
+    for (const std::size_t bytes : {150'000, 300'000, 70'000, 300'000}) {
+      EXPECT_EQ(user.resize(block, bytes), block) << bytes;
+      EXPECT_EQ(machine.usable(block), base::align_up(colour + bytes, SmallConfig::page_bytes()) - colour);
+      EXPECT_TRUE(machine->check_invariants());
+    }
+    void* const behind = user.allocate(4 * kSpan);
+    EXPECT_EQ(user.resize(block, 600'000), nullptr) << "it cannot leave the arena page by page";
+    stamped.bytes = 70'000;
+    EXPECT_TRUE(stamped.intact());
+    const test::HeapErrors errors;
+    for (const std::ptrdiff_t at : {-static_cast<std::ptrdiff_t>(colour), std::ptrdiff_t{64}, std::ptrdiff_t{kSpan}}) {
+      user.free(static_cast<char*>(block) + at);
+      errors.expect(base::HeapError::kInteriorPointer, static_cast<char*>(block) + at);
+    }
+    user.free(block);
+    errors.expect_none();
+    user.free(block);
+    errors.expect(base::HeapError::kDoubleFree, block);
+    for (void* each : {before, behind}) user.free(each);
+    other.leave();
     thread.leave();
     expect_whole(machine);
   }
