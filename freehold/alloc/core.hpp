@@ -132,7 +132,7 @@ class Core {
   // Empties the cache's bins into the pools.
   void flush(Cache& cache) noexcept {
     for (const SizeClass c : AllClasses<Classes>{}) returns_.empty_bin(cache, c);
-    if (Runs* const runs = kept_.own_runs(cache); runs != nullptr) kept_.empty_runs(*runs);
+    if (Runs* const runs = kept_.own_runs(cache); runs != nullptr) (void)kept_.empty_runs(*runs);
   }
 
   // Frees anything that is not a slot: null, a run, a direct block; anything else is misuse. `cache`: the caller's own, or
@@ -152,10 +152,15 @@ class Core {
     if (to == nullptr) return false;
     arena_.runs().free_reserved(*runs, *to, first, spans);
     kept_.note_runs_used(cache);
-    // The clock is not for each of them.
-    ++cache.slow_calls;
-    if (runs->run_spans < -Kept::kReportSpans || cache.slow_calls % kRunsPerTick == 0) [[unlikely]]
-      after_free_kept(cache, *runs);
+    count_free_kept(cache, *runs);
+    return true;
+  }
+  // The same for the direct block that the thread allocated last.
+  [[nodiscard, gnu::always_inline]] bool free_mapped(Cache& cache, const void* block) noexcept {
+    Runs* const runs = kept_.own_runs(cache);
+    if (runs == nullptr || !kept_.free_mapped(cache, *runs, block)) return false;
+    kept_.note_runs_used(cache);
+    count_free_kept(cache, *runs);
     return true;
   }
   // Looks at the slots in caches for pointers that are no slots, and slots that are free already, and reports them.
@@ -213,6 +218,12 @@ class Core {
   }
   [[nodiscard]] bool is_kept(SpanIndex i) noexcept;
   [[nodiscard]] bool check_bin(const Cache& cache, SizeClass c) noexcept;
+  // The clock is not for each of them.
+  [[gnu::always_inline]] void count_free_kept(Cache& cache, Runs& runs) noexcept {
+    ++cache.slow_calls;
+    if (runs.run_spans < -Kept::kReportSpans || cache.slow_calls % kRunsPerTick == 0) [[unlikely]]
+      after_free_kept(cache, runs);
+  }
   // Does what is due now and then.
   [[gnu::noinline]] void after_free_kept(Cache& cache, Runs& runs) noexcept {
     const bool many = runs.run_spans < -Kept::kReportSpans || runs.run_spans > Kept::kReportSpans;
@@ -230,7 +241,7 @@ class Core {
   DirectBlocks<A, Config, Pages> direct_;
 
   Arrays arrays_{registry_};
-  Kept kept_{arena_, registry_};
+  Kept kept_{arena_, registry_, direct_};
   ReliefType relief_{arena_, direct_, registry_, kept_};
   Returns returns_{arena_, arrays_, kept_, relief_};
   Refill<A, Config, Pages, Clock> refill_{arena_, direct_, registry_, kept_, arrays_, returns_};

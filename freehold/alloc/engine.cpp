@@ -143,8 +143,15 @@ template <class F>
   if (bytes - 1 >= NativeConfig::kMostRunBytes) return nullptr;
   return with_kept_runs([=](auto& cache) { return g_core.kept().allocate_kept(cache, bytes); });
 }
+// The mapping that the thread keeps, or null.
+[[gnu::always_inline]] inline void* allocate_mapped(std::size_t bytes) noexcept {
+  const bool fits = bytes > NativeConfig::kMostRunBytes && bytes <= NativeCore::Kept::kMostMappedBytes;
+  if (!fits || !t_cache->may_have_mapping) return nullptr;
+  return with_kept_runs([=](auto& cache) { return g_core.kept().allocate_mapped(cache, bytes); });
+}
 
 [[gnu::noinline]] void* allocate_above_classes(std::size_t bytes) noexcept {
+  if (void* const block = allocate_mapped(bytes); block != nullptr) return block;
   if (is_unusual()) [[unlikely]]
     return filled(allocate_unusual({bytes, 0, Family::kMalloc}, false), bytes);
   if (bytes == 0) return allocate_class(SizeClass{1}, 1, 1);
@@ -177,12 +184,19 @@ namespace {
   free_large(cache, block);
 }
 
+// Frees a block that is not in the arena: most often the one that the thread mapped last.
+[[gnu::noinline]] void deallocate_mapped(void* block) noexcept {
+  if (!t_cache->is_last_mapped(block) || !with_kept_runs([=](auto& cache) { return g_core.free_mapped(cache, block); }))
+    return deallocate_large(block);
+  if (g_core.arena().due().something()) g_purger.wake();
+}
+
 }  // namespace
 
 void deallocate_slow(void* block) noexcept {
   const auto address = reinterpret_cast<std::uintptr_t>(block);
   const std::size_t span = (address - g_core.arena().base()) >> NativeConfig::kSpanShift;
-  if (span >= span_count()) return block != nullptr ? deallocate_large(block) : void();
+  if (span >= span_count()) return block != nullptr ? deallocate_mapped(block) : void();
   const SizeClass c{g_core.arena().span_classes()[span].load(std::memory_order_relaxed)};
   if (c.is_slot()) return c != NativeCache::kOfHeaps ? deallocate_slot(c, block) : free_of_heap(block);
   // The base is a multiple of a span. A large block that does not begin where a run's does may be one of a heap.

@@ -75,6 +75,7 @@ class SlotReturns {
     const std::uint64_t now = Clock::now();
     if (cache.slow_calls % kSlowCallsPerTick != 0 && !relief_.is_tick_due(now)) return;
     const base::KeepErrno keep;
+    kept_.give_idle_mapping(cache, now, arena_.purge().delay_ms());
     relief_.tick(now);
     if (cache.slow_calls % (kSlowCallsPerTick * kTicksPerIdleLook) == 0) look_for_idle_bins(cache);
   }
@@ -98,7 +99,7 @@ class SlotReturns {
     if (use == RunsUse::kActive) return cache.runs_use.store(RunsUse::kIdle, std::memory_order_relaxed);
     if (auto* const runs = kept_.own_runs(cache); runs != nullptr && use == RunsUse::kIdle) {
       cache.runs_use.store(RunsUse::kNone, std::memory_order_relaxed);
-      kept_.empty_runs(*runs);
+      (void)kept_.empty_runs(*runs);
     }
   }
 

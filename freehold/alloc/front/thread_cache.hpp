@@ -87,7 +87,7 @@ struct ThreadCache {
   std::int64_t unreported = 0;  // bytes taken from the pools, less those given back, that the arena does not know of
   std::uint32_t id = 0;         // the cache's id, never 0; one that ended may have had it
   std::uint32_t slow_calls = 0;
-  RunCache<A, Config>* runs = nullptr;  // made when the thread first allocates a run
+  RunCache<A, Config>* runs = nullptr;  // made when the thread first allocates a large block
   typename A::template atomic<RunsUse> runs_use{RunsUse::kNone};
   // Another thread uses `runs`: the owner leaves it alone. Written under the registry's lock.
   typename A::template atomic<std::uint32_t> runs_closed{0};
@@ -104,6 +104,10 @@ struct ThreadCache {
   ThreadCache* next_ended = nullptr;                              // the next cache whose thread ended while another forked
   ThreadCache* next = nullptr;
   ThreadCache* previous = nullptr;
+  // The record of the direct block that the thread allocated last, or null. Others may have freed the block, and the record
+  // may be another's.
+  MappedBlock<A>* last_mapped = nullptr;
+  bool may_have_mapping = false;  // the thread has freed that block since, and others may have taken its mapping
 
   [[nodiscard]] void* pop(SizeClass c) noexcept {
     void** const t = top[c];
@@ -119,6 +123,10 @@ struct ThreadCache {
     *t = slot;
     top[c] = t + 1;
     return true;
+  }
+  [[nodiscard]] bool is_last_mapped(const void* block) const noexcept {
+    return last_mapped != nullptr &&
+           last_mapped->start.load(std::memory_order_relaxed) == reinterpret_cast<std::uintptr_t>(block);
   }
   // The observers' marks in the array of class c end; its slots stay.
   [[gnu::cold, gnu::noinline]] void end_marks(SizeClass c) noexcept {

@@ -20,6 +20,7 @@
 #include <span>
 #include <utility>
 
+#include "freehold/alloc/large/run_cache.hpp"
 #include "freehold/alloc/observe/live_figures.hpp"
 #include "freehold/alloc/return/budget.hpp"
 #include "freehold/alloc/spans/arena_types.hpp"
@@ -48,9 +49,13 @@ class DirectBlocks {
 
   // A block of `bytes` (a multiple of the page size) at a multiple of `alignment`. `zero`: whether it has to read as zero;
   // becomes whether it is known to.
-  [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment, bool& zero, std::uint64_t now) noexcept;
+  [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment, bool& zero, std::uint64_t now,
+                               MappedBlock<A>** made = nullptr) noexcept;
   // False, and nothing done: `block` is not one of ours.
   [[nodiscard]] bool free(const void* block, std::uint64_t now) noexcept;
+  // Takes the mapping of a free block that a thread kept. False, and nothing done: another thread holds the lock, and the
+  // caller does not wait.
+  [[nodiscard]] bool take_back(MappedBlock<A>& block, std::uint64_t now, bool waits) noexcept;
   // Bytes of the block; 0: not one of ours.
   [[nodiscard]] std::size_t bytes_of(const void* block) noexcept;
   // The block in whose mapping the address lies; start is null if it lies in none. Looks at all: for reports of misuse.
@@ -60,7 +65,8 @@ class DirectBlocks {
   void for_each(F&& f) noexcept {
     const sync::Guard guard(lock_);
     for (std::size_t b = 0; b < bucket_count_; ++b)
-      for (const Record* r = buckets_[b]; r != nullptr; r = r->next) f(place_of(*r));
+      for (const Record* r = buckets_[b]; r != nullptr; r = r->next)
+        if (r->in_use()) f(place_of(*r));
   }
   // Changes the block's size, moving pages if need be. Null: not possible, or not one of ours; the block is untouched.
   [[nodiscard]] void* resize(void* block, std::size_t bytes) noexcept;
@@ -84,9 +90,16 @@ class DirectBlocks {
     return small >= most;
   }
   [[nodiscard]] bool keeps_some() const noexcept { return kept_count_.load(std::memory_order_relaxed) != 0; }
-  [[nodiscard]] std::size_t count() noexcept {
+  // Blocks that threads have freed, whose mappings they keep; live_bytes() has them.
+  struct OfThreads {
+    std::size_t blocks = 0, bytes = 0;
+  };
+  [[nodiscard]] std::size_t count(OfThreads& kept) noexcept {
     const sync::Guard guard(lock_);
-    return count_;
+    for (std::size_t b = 0; b < bucket_count_; ++b)
+      for (const Record* r = buckets_[b]; r != nullptr; r = r->next)
+        if (!r->in_use()) ++kept.blocks, kept.bytes += r->mapped_bytes;
+    return count_ - kept.blocks;
   }
   [[nodiscard]] std::uint64_t live_bytes() const noexcept { return live_bytes_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::uint64_t kept_bytes() const noexcept { return kept_bytes_.load(std::memory_order_relaxed); }
@@ -140,10 +153,12 @@ class DirectBlocks {
       return p;
     }
   };
-  struct Record {
-    Record* next;
+  struct Record : MappedBlock<A> {
+    Record* next = nullptr;
     Memory memory;  // where the block begins, too
-    std::size_t bytes;
+
+    [[nodiscard]] std::size_t size() const noexcept { return this->bytes.load(std::memory_order_relaxed); }
+    [[nodiscard]] bool in_use() const noexcept { return size() != 0; }
   };
   struct Kept {
     Memory memory;
@@ -151,7 +166,7 @@ class DirectBlocks {
   };
 
   [[nodiscard]] static BlockPlace place_of(const Record& r) noexcept {
-    return {reinterpret_cast<void*>(r.memory.at), r.bytes, true};
+    return {reinterpret_cast<void*>(r.memory.at), r.size(), true};
   }
   [[nodiscard]] static bool is_small(std::size_t bytes) noexcept {
     return bytes < (std::size_t{Config::kChunkSpans} << Config::kSpanShift);
@@ -163,19 +178,23 @@ class DirectBlocks {
   // Under the lock.
   [[nodiscard]] Record* new_record() noexcept {
     if (count_ >= bucket_count_ && !more_buckets() && bucket_count_ == 0) return nullptr;
-    return static_cast<Record*>(metadata_.allocate(sizeof(Record)));
+    if (free_records_ != nullptr) return std::exchange(free_records_, free_records_->next);
+    void* const memory = metadata_.allocate(sizeof(Record));
+    return memory == nullptr ? nullptr : new (memory) Record;
   }
   [[nodiscard]] bool more_buckets() noexcept;
   void drop_record(Record* record) noexcept {
     const sync::Guard guard(lock_);
-    metadata_.free(record, sizeof(Record));
+    drop_record_locked(record);
   }
+  // Its memory stays a record: threads may look at it.
+  void drop_record_locked(Record* record) noexcept { record->next = std::exchange(free_records_, record); }
   // `counted`: bytes of it that the budget knows of. A block that is taken out stays in the budget until it is freed.
-  void* insert(Record* record, const Record& value, std::size_t counted = 0) noexcept {
+  void* insert(Record* record, const Memory& memory, std::size_t bytes, std::size_t counted = 0) noexcept {
     const sync::Guard guard(lock_);
-    return insert_locked(record, value, counted);
+    return insert_locked(record, memory, bytes, counted);
   }
-  void* insert_locked(Record* record, const Record& value, std::size_t counted) noexcept;
+  void* insert_locked(Record* record, const Memory& memory, std::size_t bytes, std::size_t counted = 0) noexcept;
   [[nodiscard]] Record* remove_locked(std::uintptr_t block) noexcept;
   [[nodiscard]] Kept* best_kept(std::size_t bytes) noexcept;
   [[nodiscard]] Memory take_kept_locked(std::size_t bytes, std::size_t least) noexcept;
@@ -214,6 +233,7 @@ class DirectBlocks {
   std::uint64_t ended_at_ = 0;   // milliseconds, the last of them
   Counter live_bytes_{0}, kept_bytes_{0}, kept_count_{0}, small_{0};  // written under the lock
   Counter most_small_{0};                                             // 0: was not asked yet
+  Record* free_records_ = nullptr;
 };
 
 }  // namespace freehold::alloc

@@ -37,17 +37,21 @@ bool DirectBlocks<A, Config, Pages>::more_buckets() noexcept {
 }
 
 template <sync::Atomics A, class Config, os::PageSource Pages>
-void* DirectBlocks<A, Config, Pages>::insert_locked(Record* record, const Record& value, std::size_t counted) noexcept {
-  *record = value;
-  Record*& bucket = buckets_[bucket_of(value.memory.at)];
+void* DirectBlocks<A, Config, Pages>::insert_locked(Record* record, const Memory& memory, std::size_t bytes,
+                                                    std::size_t counted) noexcept {
+  record->memory = memory;
+  record->mapped_bytes = memory.bytes;
+  record->bytes.store(bytes, std::memory_order_relaxed);
+  record->start.store(memory.at, std::memory_order_relaxed);
+  Record*& bucket = buckets_[bucket_of(memory.at)];
   record->next = bucket;
   bucket = record;
   ++count_;
-  joints_ += value.memory.joint_count;
-  if (is_small(value.memory.bytes)) small_.store(small_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-  live_bytes_.store(live_bytes() + value.memory.bytes, std::memory_order_relaxed);
-  budget_->direct(static_cast<std::int64_t>(value.memory.bytes - counted));
-  return reinterpret_cast<void*>(value.memory.at);
+  joints_ += memory.joint_count;
+  if (is_small(memory.bytes)) small_.store(small_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  live_bytes_.store(live_bytes() + memory.bytes, std::memory_order_relaxed);
+  budget_->direct(static_cast<std::int64_t>(memory.bytes - counted));
+  return reinterpret_cast<void*>(memory.at);
 }
 
 template <sync::Atomics A, class Config, os::PageSource Pages>
@@ -56,7 +60,8 @@ typename DirectBlocks<A, Config, Pages>::Record* DirectBlocks<A, Config, Pages>:
   if (bucket_count_ == 0) return nullptr;
   for (Record** link = &buckets_[bucket_of(block)]; *link != nullptr; link = &(*link)->next) {
     Record* const record = *link;
-    if (record->memory.at != block) continue;
+    if (record->memory.at != block || !record->in_use()) continue;
+    record->start.store(0, std::memory_order_relaxed);
     *link = record->next;
     --count_;
     joints_ -= record->memory.joint_count;
@@ -73,7 +78,7 @@ std::size_t DirectBlocks<A, Config, Pages>::bytes_of(const void* block) noexcept
   if (bucket_count_ == 0) return 0;
   const auto address = reinterpret_cast<std::uintptr_t>(block);
   for (const Record* r = buckets_[bucket_of(address)]; r != nullptr; r = r->next)
-    if (r->memory.at == address) return r->bytes;
+    if (r->memory.at == address) return r->size();
   return 0;
 }
 
@@ -82,7 +87,7 @@ BlockPlace DirectBlocks<A, Config, Pages>::around(const void* address) noexcept 
   const sync::Guard guard(lock_);
   for (std::size_t b = 0; b < bucket_count_; ++b)
     for (const Record* r = buckets_[b]; r != nullptr; r = r->next)
-      if (reinterpret_cast<std::uintptr_t>(address) - r->memory.at < r->memory.bytes) return place_of(*r);
+      if (reinterpret_cast<std::uintptr_t>(address) - r->memory.at < r->memory.bytes && r->in_use()) return place_of(*r);
   return {};
 }
 
@@ -318,8 +323,8 @@ void DirectBlocks<A, Config, Pages>::regret_if_soon(std::size_t bytes, std::uint
 // ---- blocks -----------------------------------------------------------------------------------------------------------
 
 template <sync::Atomics A, class Config, os::PageSource Pages>
-void* DirectBlocks<A, Config, Pages>::allocate(std::size_t bytes, std::size_t alignment, bool& zero,
-                                               std::uint64_t now) noexcept {
+void* DirectBlocks<A, Config, Pages>::allocate(std::size_t bytes, std::size_t alignment, bool& zero, std::uint64_t now,
+                                               MappedBlock<A>** made) noexcept {
   const std::size_t extra = alignment > Config::page_bytes() ? alignment : 0;
   if (bytes + extra < bytes) return nullptr;
   // A table that has to read as zero may stay untouched for the most part; other memory is about to be filled.
@@ -331,13 +336,14 @@ void* DirectBlocks<A, Config, Pages>::allocate(std::size_t bytes, std::size_t al
     const sync::Guard guard(lock_);
     record = new_record();
     if (record == nullptr) return nullptr;
+    if (made != nullptr) *made = record;
     // Mappings shorter than a chunk stay whole and about as long as they are, so that blocks end where others ended. Of
     // longer ones the pages that are used again are worth more than those that are touched for the first time.
     if (extra == 0) m = take_kept_locked(bytes, is_small(bytes) ? bytes - bytes / 4 : 0);
-    if (m.bytes >= bytes) return insert_locked(record, {nullptr, m, bytes}, 0);
+    if (m.bytes >= bytes) return insert_locked(record, m, bytes);
   }
   if (extra == 0) m = lengthen(m, bytes, now);
-  if (m.bytes != 0) return insert(record, {nullptr, m, bytes});
+  if (m.bytes != 0) return insert(record, m, bytes);
   zero = true;
   if (huge) m = map(bytes, kHugeBytes);
   if (m.bytes != 0) pages_->advise_huge(reinterpret_cast<void*>(m.at), bytes, true);
@@ -348,7 +354,7 @@ void* DirectBlocks<A, Config, Pages>::allocate(std::size_t bytes, std::size_t al
     return nullptr;
   }
   pages_->name(reinterpret_cast<void*>(m.at), bytes, "freehold large");
-  return insert(record, {nullptr, m, bytes});
+  return insert(record, m, bytes);
 }
 
 // A new mapping at a multiple of `alignment`; 0: of any page. None: the system refuses.
@@ -372,7 +378,7 @@ bool DirectBlocks<A, Config, Pages>::free(const void* block, std::uint64_t now) 
     Record* const record = remove_locked(reinterpret_cast<std::uintptr_t>(block));
     if (record == nullptr) return false;
     memory = record->memory;
-    metadata_.free(record, sizeof(Record));
+    drop_record_locked(record);
     budget_->direct(-static_cast<std::int64_t>(memory.bytes));
     if (keep_locked(memory, now)) return true;  // the budget's rule holds
   }
@@ -380,6 +386,24 @@ bool DirectBlocks<A, Config, Pages>::free(const void* block, std::uint64_t now) 
   end(memory.at, memory.bytes);
   remember(memory.bytes, now);
   relieve(now);
+  return true;
+}
+
+template <sync::Atomics A, class Config, os::PageSource Pages>
+bool DirectBlocks<A, Config, Pages>::take_back(MappedBlock<A>& block, std::uint64_t now, bool waits) noexcept {
+  auto& record = static_cast<Record&>(block);
+  if (waits) {
+    record.bytes.store(record.mapped_bytes, std::memory_order_relaxed);
+    return free(reinterpret_cast<void*>(record.memory.at), now);
+  }
+  if (!lock_.try_lock()) return false;
+  record.bytes.store(record.mapped_bytes, std::memory_order_relaxed);
+  const Memory memory = remove_locked(record.memory.at)->memory;
+  drop_record_locked(&record);
+  budget_->direct(-static_cast<std::int64_t>(memory.bytes));
+  const bool is_kept = keep_locked(memory, now);
+  lock_.unlock();
+  if (!is_kept) end(memory.at, memory.bytes);
   return true;
 }
 
@@ -392,34 +416,35 @@ void* DirectBlocks<A, Config, Pages>::resize(void* block, std::size_t bytes) noe
     record = remove_locked(address);
   }
   if (record == nullptr) return nullptr;
-  Record value = *record;
-  const std::size_t counted = value.memory.bytes;
+  Memory memory = record->memory;
+  std::size_t used = record->size();
+  const std::size_t counted = memory.bytes;
   void* result = nullptr;
-  if (bytes <= counted && (bytes >= value.bytes || bytes == counted)) {
+  if (bytes <= counted && (bytes >= used || bytes == counted)) {
     result = block;
   } else if (is_small(bytes) && !is_small(counted) && has_most_small()) {
     result = nullptr;
-  } else if (value.memory.joint_count != 0 && bytes < counted) {
+  } else if (memory.joint_count != 0 && bytes < counted) {
     end(address + bytes, counted - bytes);
-    value.memory = value.memory.part(0, bytes);
+    memory = memory.part(0, bytes);
     result = block;
-  } else if (value.memory.joint_count != 0) {  // the system grows one mapping at a time: copied once, it is one
+  } else if (memory.joint_count != 0) {  // the system grows one mapping at a time: copied once, it is one
     result = pages_->map(bytes);
     if (result != nullptr) {
-      for (std::size_t at = 0; at < value.bytes; at += kCopyBytes) {
-        const std::size_t step = std::min(kCopyBytes, value.bytes - at);
+      for (std::size_t at = 0; at < used; at += kCopyBytes) {
+        const std::size_t step = std::min(kCopyBytes, used - at);
         std::memcpy(static_cast<char*>(result) + at, static_cast<char*>(block) + at, step);
         end(address + at, step);
       }
-      end(address + value.bytes, counted - value.bytes);
-      value.memory = {reinterpret_cast<std::uintptr_t>(result), bytes};
+      end(address + used, counted - used);
+      memory = {reinterpret_cast<std::uintptr_t>(result), bytes};
     }
   } else if (void* const moved = pages_->remap(block, counted, bytes); moved != nullptr) {
-    value.memory = {reinterpret_cast<std::uintptr_t>(moved), bytes};
+    memory = {reinterpret_cast<std::uintptr_t>(moved), bytes};
     result = moved;
   }
-  if (result != nullptr) value.bytes = bytes;
-  (void)insert(record, value, counted);
+  if (result != nullptr) used = bytes;
+  (void)insert(record, memory, used, counted);
   return result;
 }
 
@@ -438,7 +463,7 @@ void* DirectBlocks<A, Config, Pages>::adopt(void* content, std::size_t bytes, st
   // A kept mapping has its pages, and what it is too long is room to grow: by copying all of that is taken.
   if (m.bytes != 0) {
     std::memcpy(reinterpret_cast<void*>(m.at), content, bytes);
-    return insert(record, {nullptr, m, new_bytes});
+    return insert(record, m, new_bytes);
   }
   regret_if_soon(new_bytes, now);
   void* const mapping = pages_->move_out(content, bytes, new_bytes);
@@ -446,7 +471,7 @@ void* DirectBlocks<A, Config, Pages>::adopt(void* content, std::size_t bytes, st
     drop_record(record);
     return nullptr;
   }
-  return insert(record, {nullptr, {reinterpret_cast<std::uintptr_t>(mapping), new_bytes}, new_bytes});
+  return insert(record, {reinterpret_cast<std::uintptr_t>(mapping), new_bytes}, new_bytes);
 }
 
 }  // namespace freehold::alloc

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The free spans that threads keep for their runs (run_cache.hpp): which thread may keep how many words of them, and how
-// other threads get them back.
+// The free spans and mappings that threads keep (run_cache.hpp): which thread may keep how many words of them, and how other
+// threads get them back.
 //
 //   Invariant: budget_ + the words of all threads' caches == most_words_.
 //
@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "freehold/alloc/front/cache_registry.hpp"
+#include "freehold/alloc/large/direct_blocks.hpp"
 #include "freehold/alloc/spans/arena.hpp"
 #include "freehold/base/check.hpp"
 #include "freehold/sync/fork_gate.hpp"
@@ -28,8 +29,12 @@ class KeptRuns {
   using Reserved = typename ArenaType::Runs::Reserved;
   static constexpr std::int64_t kReportSpans = (std::int64_t{2} << 20) / static_cast<std::int64_t>(ArenaType::kSpanBytes);
 
-  constexpr KeptRuns(ArenaType& arena, CacheRegistry<A, Config, Pages>& registry) noexcept
-      : arena_(arena), registry_(registry) {}
+  // The longest mapping that a thread keeps: the budget does not know that it is free.
+  static constexpr std::size_t kMostMappedBytes = std::size_t{kReportSpans} << ArenaType::kSpanShift;
+
+  constexpr KeptRuns(ArenaType& arena, CacheRegistry<A, Config, Pages>& registry,
+                     DirectBlocks<A, Config, Pages>& direct) noexcept
+      : arena_(arena), registry_(registry), direct_(direct) {}
 
   // Not thread-safe. `gate`: see Core::init().
   void init(unsigned cpus, const Gate* gate) noexcept {
@@ -65,6 +70,57 @@ class KeptRuns {
         return reinterpret_cast<void*>(arena_.address(first) + run.at(first).colour());
     return nullptr;
   }
+  // A block in the mapping that the thread freed last, if that is hardly longer. Null: nothing done.
+  [[nodiscard, gnu::always_inline]] void* allocate_mapped(Cache& cache, std::size_t bytes) noexcept {
+    Runs* const runs = own_runs(cache);
+    MappedBlock<A>* const kept = runs != nullptr ? runs->kept_block.load() : nullptr;
+    if (kept == nullptr) return nullptr;
+    const std::size_t want = base::align_up(bytes, Config::page_bytes());
+    if (want > kept->mapped_bytes || kept->mapped_bytes - want > kept->mapped_bytes / 8) return nullptr;
+    kept->bytes.store(want, std::memory_order_relaxed);
+    runs->kept_block.store(nullptr);
+    cache.may_have_mapping = false;
+    return reinterpret_cast<void*>(kept->start.load(std::memory_order_relaxed));
+  }
+  // Frees the block that the thread allocated last, and keeps the mapping, if the budget has room. False: nothing done.
+  [[nodiscard, gnu::always_inline]] bool free_mapped(Cache& cache, Runs& runs, const void* block) noexcept {
+    if (!cache.is_last_mapped(block) || !runs.may_keep_block || runs.kept_block.load() != nullptr) return false;
+    MappedBlock<A>& last = *cache.last_mapped;
+    if (last.mapped_bytes > kMostMappedBytes) return false;
+    if (arena_.budget().excess() + static_cast<std::int64_t>(last.mapped_bytes) > 0) return false;
+    last.bytes.store(0, std::memory_order_relaxed);
+    runs.kept_block.store(&last);
+    runs.kept_since = 0;
+    return cache.may_have_mapping = true;
+  }
+  // The mapping goes to those that DirectBlocks keeps. False: the caller does not wait for its lock.
+  bool give_mapping(Runs& runs, std::uint64_t now, bool waits = true) noexcept {
+    MappedBlock<A>* const kept = runs.kept_block.load();
+    if (kept != nullptr && !direct_.take_back(*kept, now, waits)) return false;
+    runs.kept_block.store(nullptr);
+    return true;
+  }
+  // The thread needs another mapping: the best one of all may be its own.
+  void give_mapping(Cache* cache) noexcept {
+    if (cache == nullptr || !std::exchange(cache->may_have_mapping, false)) return;
+    if (Runs* const runs = own_runs(*cache); runs != nullptr) (void)give_mapping(*runs, Clock::now());
+  }
+  // The same if it was not used for `delay`.
+  void give_idle_mapping(Cache& cache, std::uint64_t now, std::uint64_t delay) noexcept {
+    Runs* const runs = cache.may_have_mapping ? own_runs(cache) : nullptr;
+    if (runs == nullptr) return;
+    if (runs->kept_since == 0) runs->kept_since = now;
+    if (now - runs->kept_since >= delay) (void)give_mapping(*runs, runs->kept_since);
+  }
+  // The thread has allocated a direct block.
+  void note_mapped(Cache* cache, MappedBlock<A>* block) noexcept {
+    if (cache == nullptr || block->mapped_bytes > kMostMappedBytes) return;
+    if (cache->runs == nullptr) make_runs(*cache);
+    Runs* const runs = own_runs(*cache);
+    if (runs == nullptr) return;
+    cache->last_mapped = block;
+    if (!runs->may_keep_block) runs->may_keep_block = take_word([] { return true; });
+  }
   // False: not possible where it is; the run is untouched.
   [[nodiscard]] bool resize_run(Cache* cache, SpanIndex first, std::uint32_t pages) noexcept {
     if (cache != nullptr) {
@@ -87,19 +143,22 @@ class KeptRuns {
     if (const void* const twice = arena_.runs().unreserve(r, now); twice != nullptr) [[unlikely]]
       base::fatal(base::HeapError::kDoubleFree, twice);
   }
-  void empty_runs(Runs& runs) noexcept {
+  // False: a mapping stays, for which the caller does not wait.
+  bool empty_runs(Runs& runs, bool waits = true) noexcept {
     const std::uint64_t now = Clock::now();
     for (Reserved& r : runs) unreserve(r, now);
     (void)arena_.runs().report(runs);
-    budget_.fetch_add(runs.count(), std::memory_order_relaxed);
+    if (!give_mapping(runs, now, waits)) return false;
+    budget_.fetch_add(runs.words(), std::memory_order_relaxed);
     runs.remove_all();
+    return true;
   }
   // The thread ends. Under the lock, since it need not be inside by the cache's mark.
   void end_runs(Cache& cache) noexcept {
     if (cache.runs == nullptr) return;  // only its owner makes it
     const sync::Guard guard(registry_.lock());
     cache.runs_use.store(RunsUse::kNone, std::memory_order_relaxed);  // relaxed: read under the lock, or as a hint
-    empty_runs(*cache.runs);
+    (void)empty_runs(*cache.runs);
     registry_.metadata().free(std::exchange(cache.runs, nullptr), sizeof(Runs));
   }
 
@@ -137,23 +196,26 @@ class KeptRuns {
       if (cache->runs_closed.load(std::memory_order_relaxed) == 0) continue;  // relaxed: only we write it
       if (may_reclaim_ && Gate::is_quiet(cache->inside)) {
         cache->runs_use.store(RunsUse::kNone, std::memory_order_relaxed);
-        empty_runs(*cache->runs);
+        if (!empty_runs(*cache->runs, !only_idle)) cache->runs_use.store(RunsUse::kIdle, std::memory_order_relaxed);
       }
       cache->runs_closed.store(0, Orders::kOpen);
     }
     return true;
   }
-  // Memory is short. Returns whether some runs went to the arena.
+  // Memory is short. Returns whether some went to the arena, or to the system.
   [[nodiscard]] bool give_cached_runs(Cache* mine) noexcept {
     bool some = false;
     if (mine != nullptr) {
-      if (Runs* const runs = own_runs(*mine); runs != nullptr && runs->count() != 0) {
-        empty_runs(*runs);
+      if (Runs* const runs = own_runs(*mine); runs != nullptr && runs->words() != 0) {
+        (void)empty_runs(*runs);
         some = true;
       }
     }
-    const sync::Guard guard(registry_.lock());
-    return (gate_ != nullptr && reclaim_runs(mine, false)) || some;
+    {
+      const sync::Guard guard(registry_.lock());
+      some = (gate_ != nullptr && reclaim_runs(mine, false)) || some;
+    }
+    return direct_.drop_kept(~std::uint64_t{0}) != 0 || some;
   }
   // In a fork's child: what its thread keeps may be half taken by a thread that is not there.
   static void after_fork_amid_an_entry(Cache* mine) noexcept {
@@ -172,13 +234,18 @@ class KeptRuns {
     cache.runs = new (memory) Runs;
     cache.runs->began_alone = registry_.had_one_thread_locked();
   }
+  // Returns whether a thread may keep another word, and if it does not keep too many.
+  template <class MayKeep>
+  [[nodiscard]] bool take_word(MayKeep may_keep) noexcept {
+    std::int64_t left = budget_.load(std::memory_order_relaxed);  // relaxed: a number, it publishes nothing
+    if (may_keep())
+      while (left > 0)
+        if (budget_.compare_exchange_weak(left, left - 1, std::memory_order_relaxed, std::memory_order_relaxed)) return true;
+    return false;
+  }
   // Null: it must not keep a word more.
   [[nodiscard]] Reserved* word_to_reserve(Runs& runs) noexcept {
-    std::int64_t left = budget_.load(std::memory_order_relaxed);  // relaxed: a number, it publishes nothing
-    if (runs.count() < Runs::kWords)
-      while (left > 0)
-        if (budget_.compare_exchange_weak(left, left - 1, std::memory_order_relaxed, std::memory_order_relaxed))
-          return &runs.add();
+    if (take_word([&] { return runs.count() < Runs::kWords; })) return &runs.add();
     if (runs.count() == 0) return nullptr;
     Reserved& least = runs.least();
     unreserve(least, Clock::now());
@@ -222,6 +289,7 @@ class KeptRuns {
 
   ArenaType& arena_;
   CacheRegistry<A, Config, Pages>& registry_;
+  DirectBlocks<A, Config, Pages>& direct_;
   const Gate* gate_ = nullptr;
   std::int64_t most_words_ = 0;  // that threads may reserve in all
   bool may_reclaim_ = true;      // until the system refuses to fence; under the registry's lock

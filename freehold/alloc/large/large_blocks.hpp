@@ -100,8 +100,13 @@ class LargeBlocks {
   [[nodiscard]] void* allocate_direct(Cache* cache, std::size_t bytes, std::size_t alignment, bool& zero) noexcept {
     const std::size_t want = base::align_up(std::max<std::size_t>(bytes, 1), Config::page_bytes());  // bytes <= PTRDIFF_MAX
     const std::size_t extra = alignment > Config::page_bytes() ? alignment : 0;
+    kept_.give_mapping(cache);
     const auto map = [&] {
-      return map_large(cache, want + extra, [&] { return direct_.allocate(want, alignment, zero, Clock::now()); });
+      MappedBlock<A>* made = nullptr;
+      void* const block =
+          map_large(cache, want + extra, [&] { return direct_.allocate(want, alignment, zero, Clock::now(), &made); });
+      if (block != nullptr) kept_.note_mapped(cache, made);
+      return block;
     };
     if (arena_.purge().limit() == 0) return map();
     const sync::Guard guard(admission_);
@@ -112,8 +117,8 @@ class LargeBlocks {
   [[nodiscard]] void* map_large(Cache* cache, std::size_t bytes, Map map) noexcept {
     void* const block = map();
     if (block != nullptr) return block;
-    (void)kept_.give_cached_runs(cache);
-    return arena_.unmap_for(bytes, Clock::now()) ? map() : nullptr;
+    const bool some = kept_.give_cached_runs(cache);
+    return arena_.unmap_for(bytes, Clock::now()) || some ? map() : nullptr;
   }
   // True if the limit allows for `bytes` more, if need be after all that is kept has gone back.
   [[nodiscard]] bool admit(Cache* cache, std::size_t bytes) noexcept {
@@ -124,6 +129,7 @@ class LargeBlocks {
   }
   // A large block that outgrows its place goes to a separate mapping, where it grows without being copied.
   [[nodiscard]] void* move_out_of_arena(Cache* cache, void* block, std::size_t old_bytes, std::size_t bytes) noexcept {
+    kept_.give_mapping(cache);
     const auto move = [&] {
       void* const moved = direct_.adopt(block, old_bytes, bytes, Clock::now());
       if (moved != nullptr) free_large(block, blocks_.run_at(reinterpret_cast<std::uintptr_t>(block)));

@@ -8,6 +8,9 @@
 //   Invariants: the words of all threads and those of the chunks are disjoint; a span in any of them is in no block.
 //               dirty is a part of free, in each entry, and at most longest() of it are neighbours.
 //
+// It keeps the mapping of the last direct block, too, and needs no lock to free it and to use it again. DirectBlocks' table
+// and the budget go on counting such a mapping as a block; it takes a word of the common budget.
+//
 // The number of words of a thread is bounded by a common budget alone. Its dirty spans count against the budget of free
 // memory as those of the chunks do. They are given back when they are too many, or were not used for a while.
 //
@@ -37,6 +40,16 @@ struct RunCacheOrders {
 
 // Says whether a thread's cache may hold spans, and was used since the last look.
 enum class RunsUse : std::uint8_t { kNone, kIdle, kActive };
+
+// The record of a direct block, as threads see it that do not hold DirectBlocks' lock. A thread that frees a block and finds
+// its start here has the block's record, since no other has that start. Relaxed: the thread was handed the block, and with
+// it what was written here under the lock; afterwards the block's thread alone writes.
+template <sync::Atomics A>
+struct MappedBlock {
+  typename A::template atomic<std::uintptr_t> start{0};  // 0: it is no block's
+  typename A::template atomic<std::size_t> bytes{0};     // 0: the block is free, and a thread keeps its mapping
+  std::size_t mapped_bytes = 0;
+};
 
 template <sync::Atomics A, class Config>
 class RunCache {
@@ -100,7 +113,10 @@ class RunCache {
   void remove_all() noexcept {
     for (Reserved& r : *this) r.set_chunk(kNoChunk);
     count_.store(0);
+    may_keep_block = false;
   }
+  // Words of the common budget that the thread has taken.
+  [[nodiscard]] unsigned words() const noexcept { return count() + (may_keep_block ? 1 : 0); }
 
   // Spans that runs in use became more since that was reported to the arena, and how many of these were clean. The others
   // were dirty before, and what became less is dirty now.
@@ -111,6 +127,12 @@ class RunCache {
  private:
   typename A::template var<unsigned> count_{0};  // the simulator sees by it whether two threads are in here at once
   Reserved words_[kWords];
+
+ public:
+  // The free block whose mapping the thread keeps; null: none.
+  typename A::template var<MappedBlock<A>*> kept_block{nullptr};
+  std::uint64_t kept_since = 0;  // when a look first found it, in milliseconds; 0: none did yet
+  bool may_keep_block = false;   // which takes a word of the common budget
 };
 
 }  // namespace freehold::alloc

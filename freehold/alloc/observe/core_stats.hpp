@@ -36,11 +36,12 @@ void Core<A, Config, Pages, Clock>::stats(Stats& out) noexcept {
   const auto& counters = arena_.counters();
   out.reserved_bytes = arena_.committed_bytes() + arena_.metadata_bytes();
   out.committed_bytes = arena_.committed_bytes();
+  typename DirectBlocks<A, Config, Pages>::OfThreads of_threads;
+  out.direct_blocks = direct_.count(of_threads);
+  out.direct_bytes = direct_.live_bytes() - of_threads.bytes;
+  out.kept_bytes = direct_.kept_bytes() + of_threads.bytes;
   out.free_dirty_bytes =
-      arena_.free_dirty_bytes() + static_cast<std::uint64_t>(kept_spans) * ArenaType::kSpanBytes + direct_.kept_bytes();
-  out.direct_bytes = direct_.live_bytes();
-  out.direct_blocks = direct_.count();
-  out.kept_bytes = direct_.kept_bytes();
+      arena_.free_dirty_bytes() + static_cast<std::uint64_t>(kept_spans) * ArenaType::kSpanBytes + out.kept_bytes;
   // Returns what is lent of the common budget, give or take a thread that is just borrowing.
   out.cached_limit_bytes = registry_.threads() * Config::kThreadBytes + arrays_.common() - arrays_.left();
   out.metadata_bytes = registry_.metadata().mapped_bytes() + direct_.metadata_bytes() + arena_.metadata_bytes();

@@ -63,8 +63,10 @@ class Relief {
   // bytes, now.
   void relieve(Runs* own, std::size_t freed) noexcept {
     const std::uint64_t now = Clock::now();
-    if (own != nullptr)
+    if (own != nullptr) {
       for (Reserved& r : *own) kept_.unreserve(r, now);
+      (void)kept_.give_mapping(*own, now);
+    }
     direct_.relieve(now);
     (void)arena_.purge().relieve(now, freed);
     reclaim_if_it_helps(now);

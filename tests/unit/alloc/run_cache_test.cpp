@@ -2,7 +2,9 @@
 // The free runs that threads keep for themselves (alloc/run_cache.hpp), through the core that uses them.
 #include "freehold/alloc/large/run_cache.hpp"
 
+#include <atomic>
 #include <optional>
+#include <thread>
 
 #include "tests/support/test.hpp"
 #include "tests/unit/alloc/support.hpp"
@@ -53,6 +55,144 @@ TEST(RunCache, PairsOfMallocAndFree_NeitherChunksNorBudgetAreWritten) {
   thread.leave();
   expect_whole(machine);
 }
+
+// ---- the mapping of the last direct block -----------------------------------------------------------------------------
+
+constexpr std::size_t kMapped = kChunk + kSpan;
+
+// As the engine serves them.
+void* map(Machine& machine, Thread& thread, std::size_t bytes = kMapped) {
+  {
+    const Thread::Inside inside(thread);
+    if (void* const block = machine->kept().allocate_mapped(*thread.cache(), bytes); block != nullptr) return block;
+  }
+  return thread.allocate(bytes);
+}
+void unmap(Machine& machine, Thread& thread, void* block) {
+  {
+    const Thread::Inside inside(thread);
+    if (machine->free_mapped(*thread.cache(), block)) return;
+  }
+  thread.free(block);
+}
+
+TEST(RunCache, DirectBlockFreedAndAskedForAgain_NoLockAndNoBudget) {
+  Machine machine;
+  Thread thread(machine);
+  void* const block = map(machine, thread);
+  const auto told = machine.arena().budget().figures();
+  for (int i = 0; i < 10; ++i) {
+    unmap(machine, thread, block);
+    EXPECT_EQ(machine.arena().budget().figures().direct, told.direct) << "as if it were in use";
+    EXPECT_EQ(machine.stats().direct_blocks, 0U);
+    EXPECT_EQ(machine.stats().direct_bytes, 0U);
+    EXPECT_EQ(machine.stats().kept_bytes, kMapped);
+    EXPECT_EQ(machine->blocks().large_bytes(block), 0U);
+    EXPECT_EQ(machine->blocks().block_around(block).start, nullptr);
+    machine->blocks().for_each_block([](auto place) { ADD_FAILURE() << place.start << " is in use"; });
+    EXPECT_FALSE(machine->free_mapped(*thread.cache(), block)) << "twice";
+    EXPECT_EQ(map(machine, thread, kMapped - i), block);
+    EXPECT_EQ(machine.stats().direct_blocks, 1U);
+  }
+  EXPECT_TRUE(is_sound(machine));
+  unmap(machine, thread, block);
+  void* const longer = map(machine, thread, 2 * kMapped);
+  EXPECT_EQ(machine.stats().kept_bytes, 0U) << "its pages served";
+  unmap(machine, thread, longer);
+  machine->flush(*thread.cache());
+  EXPECT_EQ(machine.arena().budget().figures().direct, 0);
+  thread.leave();
+  expect_whole(machine);
+}
+
+// Another thread frees the block; another mapping, and then another record, have its place.
+TEST(RunCache, LastDirectBlockFreedByAnother_ItsRecordIsNotTakenForAnothers) {
+  Machine machine;
+  Thread thread(machine), other(machine, Thread::Uncached{});
+  void* const in_use = other.allocate(32 * kMapped);  // so that much may be kept
+  void* const first = other.allocate(kMapped);
+  void* const last = map(machine, thread);
+  other.free(last);
+  other.free(first);
+  void* const again = other.allocate(kMapped);
+  EXPECT_EQ(again, last) << "the record of `first`";
+  unmap(machine, thread, again);
+  EXPECT_EQ(machine.stats().direct_blocks, 1U);
+  other.free(in_use);
+  EXPECT_TRUE(is_sound(machine));
+  thread.leave();
+  expect_whole(machine);
+}
+
+TEST(RunCache, MappingKept_GoesAfterTheDelayAndWhereMemoryIsShort) {
+  for (const bool is_short : {false, true}) {
+    Machine machine;
+    Thread thread(machine), other(machine);
+    unmap(machine, thread, map(machine, thread));
+    if (is_short) {
+      (void)machine->arena().purge().set_limit(kMapped + kSpan);
+      void* const block = other.allocate(kMapped + kSpan);
+      EXPECT_NE(block, nullptr);
+      other.free(block);
+    } else {
+      for (int i = 0; i < 2; ++i) {
+        FakeClock::pass(100'000);
+        for (int call = 0; call < 64; ++call) thread.free(thread.allocate(3 * kSpan));
+      }
+    }
+    EXPECT_EQ(thread.cache()->runs->kept_block.load(), nullptr);
+    EXPECT_TRUE(is_short || machine.stats().kept_bytes == 0);
+    thread.leave();
+    other.leave();
+    expect_whole(machine);
+  }
+}
+
+TEST(RunCache, MappingsKept_BoundedForAll) {
+  constexpr unsigned kCpus = 1, kThreads = 20;
+  Machine machine(small_settings(std::size_t{256} << 20), Machine::kBudget, kCpus);
+  std::vector<std::unique_ptr<Thread>> threads;
+  unsigned kept = 0;
+  for (unsigned t = 0; t < kThreads; ++t) {
+    threads.push_back(std::make_unique<Thread>(machine));
+    unmap(machine, *threads.back(), map(machine, *threads.back()));
+    kept += threads.back()->cache()->runs->kept_block.load() != nullptr ? 1 : 0;
+  }
+  EXPECT_EQ(kept, kCpus * SmallConfig::kReservedWords);
+  EXPECT_TRUE(is_sound(machine));
+  threads.clear();
+  expect_whole(machine);
+}
+
+// Blocks go from thread to thread while another one reclaims what they keep.
+TEST(RunCache, MappingsOfThreadsThatAreReclaimed_NoBlockTwice) {
+  constexpr unsigned kThreads = 3, kRounds = 20'000;
+  Machine machine;
+  std::atomic<unsigned> running{kThreads};
+  std::atomic<unsigned*> passed{nullptr};
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < kThreads; ++t)
+    threads.emplace_back([&, t] {
+      Thread thread(machine);
+      for (unsigned i = 0; i < kRounds; ++i) {
+        auto* block = static_cast<unsigned*>(map(machine, thread, kMapped + (i % 64 == 0 ? kSpan : 0)));
+        *block = t * kRounds + i;
+        if (*block != t * kRounds + i) ADD_FAILURE() << "another thread has it, too";
+        if (i % 5 == 0) block = passed.exchange(block);
+        if (block != nullptr) unmap(machine, thread, block);
+      }
+      thread.leave();
+      --running;
+    });
+  while (running != 0) machine->relief().reclaim_all_runs(nullptr);
+  for (auto& thread : threads) thread.join();
+  Thread last(machine, Thread::Uncached{});
+  last.free(passed.load());
+  EXPECT_TRUE(is_sound(machine));
+  expect_whole(machine);
+}
+
+// ---- runs -------------------------------------------------------------------------------------------------------------
 
 // A search in vain is remembered, until spans are freed there.
 TEST(RunCache, FreedAfterASearchInVain_IsFound) {
