@@ -26,6 +26,7 @@
 #include "freehold/alloc/spans/arena_types.hpp"
 #include "freehold/alloc/spans/metadata.hpp"
 #include "freehold/base/bits.hpp"
+#include "freehold/base/check.hpp"
 #include "freehold/os/pages.hpp"
 #include "freehold/sync/lock.hpp"
 
@@ -90,16 +91,19 @@ class DirectBlocks {
     return small >= most;
   }
   [[nodiscard]] bool keeps_some() const noexcept { return kept_count_.load(std::memory_order_relaxed) != 0; }
-  // Blocks that threads have freed, whose mappings they keep; live_bytes() has them.
-  struct OfThreads {
-    std::size_t blocks = 0, bytes = 0;
+  // Blocks in use, and those that threads have freed and whose mappings they keep; live_bytes() has both. Looks at all.
+  struct Counts {
+    std::size_t blocks = 0, bytes = 0, bytes_of_threads = 0;
   };
-  [[nodiscard]] std::size_t count(OfThreads& kept) noexcept {
+  [[nodiscard]] Counts count() noexcept {
     const sync::Guard guard(lock_);
+    Counts counts;
     for (std::size_t b = 0; b < bucket_count_; ++b)
-      for (const Record* r = buckets_[b]; r != nullptr; r = r->next)
-        if (!r->in_use()) ++kept.blocks, kept.bytes += r->mapped_bytes;
-    return count_ - kept.blocks;
+      for (const Record* r = buckets_[b]; r != nullptr; r = r->next) {
+        counts.blocks += r->in_use() ? 1 : 0;
+        (r->in_use() ? counts.bytes : counts.bytes_of_threads) += r->memory.bytes;
+      }
+    return counts;
   }
   [[nodiscard]] std::uint64_t live_bytes() const noexcept { return live_bytes_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::uint64_t kept_bytes() const noexcept { return kept_bytes_.load(std::memory_order_relaxed); }
@@ -216,6 +220,7 @@ class DirectBlocks {
   [[nodiscard]] bool keep(const Memory& memory, std::uint64_t now) noexcept;
   [[nodiscard]] bool keep_locked(const Memory& memory, std::uint64_t now) noexcept;
   void end(std::uintptr_t mapping, std::size_t bytes) noexcept;
+  void keep_or_end(const Memory& memory, std::uint64_t now) noexcept;
   void remember(std::size_t bytes, std::uint64_t now) noexcept;
   void regret_if_soon(std::size_t bytes, std::uint64_t now) noexcept;
 

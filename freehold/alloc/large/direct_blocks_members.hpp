@@ -382,28 +382,39 @@ bool DirectBlocks<A, Config, Pages>::free(const void* block, std::uint64_t now) 
     budget_->direct(-static_cast<std::int64_t>(memory.bytes));
     if (keep_locked(memory, now)) return true;  // the budget's rule holds
   }
-  if (keep(memory, now)) return true;
+  keep_or_end(memory, now);
+  return true;
+}
+
+template <sync::Atomics A, class Config, os::PageSource Pages>
+void DirectBlocks<A, Config, Pages>::keep_or_end(const Memory& memory, std::uint64_t now) noexcept {
+  if (keep(memory, now)) return;
   end(memory.at, memory.bytes);
   remember(memory.bytes, now);
   relieve(now);
-  return true;
 }
 
 template <sync::Atomics A, class Config, os::PageSource Pages>
 bool DirectBlocks<A, Config, Pages>::take_back(MappedBlock<A>& block, std::uint64_t now, bool waits) noexcept {
   auto& record = static_cast<Record&>(block);
-  if (waits) {
-    record.bytes.store(record.mapped_bytes, std::memory_order_relaxed);
-    return free(reinterpret_cast<void*>(record.memory.at), now);
-  }
-  if (!lock_.try_lock()) return false;
+  if (waits)
+    lock_.lock();
+  else if (!lock_.try_lock())
+    return false;
+  // If two threads free a block at the same time, both may keep it.
+  if (record.start.load(std::memory_order_relaxed) == 0 || record.in_use())
+    base::fatal(base::HeapError::kDoubleFree, reinterpret_cast<void*>(record.memory.at));
   record.bytes.store(record.mapped_bytes, std::memory_order_relaxed);
   const Memory memory = remove_locked(record.memory.at)->memory;
   drop_record_locked(&record);
   budget_->direct(-static_cast<std::int64_t>(memory.bytes));
   const bool is_kept = keep_locked(memory, now);
   lock_.unlock();
-  if (!is_kept) end(memory.at, memory.bytes);
+  if (is_kept) return true;
+  if (waits)
+    keep_or_end(memory, now);
+  else
+    end(memory.at, memory.bytes);
   return true;
 }
 

@@ -84,10 +84,12 @@ class KeptRuns {
   }
   // Frees the block that the thread allocated last, and keeps the mapping, if the budget has room. False: nothing done.
   [[nodiscard, gnu::always_inline]] bool free_mapped(Cache& cache, Runs& runs, const void* block) noexcept {
-    if (!cache.is_last_mapped(block) || !runs.may_keep_block || runs.kept_block.load() != nullptr) return false;
+    if (!cache.is_last_mapped(block) || runs.kept_block.load() != nullptr) return false;
     MappedBlock<A>& last = *cache.last_mapped;
-    if (last.mapped_bytes > kMostMappedBytes) return false;
+    // 0: freed already, by a thread that keeps it.
+    if (last.mapped_bytes > kMostMappedBytes || last.bytes.load(std::memory_order_relaxed) == 0) return false;
     if (arena_.budget().excess() + static_cast<std::int64_t>(last.mapped_bytes) > 0) return false;
+    if (!runs.may_keep_block && !(runs.may_keep_block = take_word([] { return true; }))) return false;
     last.bytes.store(0, std::memory_order_relaxed);
     runs.kept_block.store(&last);
     runs.kept_since = 0;
@@ -102,8 +104,10 @@ class KeptRuns {
   }
   // The thread needs another mapping: the best one of all may be its own.
   void give_mapping(Cache* cache) noexcept {
-    if (cache == nullptr || !std::exchange(cache->may_have_mapping, false)) return;
-    if (Runs* const runs = own_runs(*cache); runs != nullptr) (void)give_mapping(*runs, Clock::now());
+    Runs* const runs = cache != nullptr && cache->may_have_mapping ? own_runs(*cache) : nullptr;
+    if (runs == nullptr) return;
+    cache->may_have_mapping = false;
+    (void)give_mapping(*runs, Clock::now());
   }
   // The same if it was not used for `delay`.
   void give_idle_mapping(Cache& cache, std::uint64_t now, std::uint64_t delay) noexcept {
@@ -116,10 +120,7 @@ class KeptRuns {
   void note_mapped(Cache* cache, MappedBlock<A>* block) noexcept {
     if (cache == nullptr || block->mapped_bytes > kMostMappedBytes) return;
     if (cache->runs == nullptr) make_runs(*cache);
-    Runs* const runs = own_runs(*cache);
-    if (runs == nullptr) return;
-    cache->last_mapped = block;
-    if (!runs->may_keep_block) runs->may_keep_block = take_word([] { return true; });
+    if (own_runs(*cache) != nullptr) cache->last_mapped = block;
   }
   // False: not possible where it is; the run is untouched.
   [[nodiscard]] bool resize_run(Cache* cache, SpanIndex first, std::uint32_t pages) noexcept {

@@ -36,10 +36,10 @@ void Core<A, Config, Pages, Clock>::stats(Stats& out) noexcept {
   const auto& counters = arena_.counters();
   out.reserved_bytes = arena_.committed_bytes() + arena_.metadata_bytes();
   out.committed_bytes = arena_.committed_bytes();
-  typename DirectBlocks<A, Config, Pages>::OfThreads of_threads;
-  out.direct_blocks = direct_.count(of_threads);
-  out.direct_bytes = direct_.live_bytes() - of_threads.bytes;
-  out.kept_bytes = direct_.kept_bytes() + of_threads.bytes;
+  const auto direct = direct_.count();
+  out.direct_blocks = direct.blocks;
+  out.direct_bytes = direct.bytes;
+  out.kept_bytes = direct_.kept_bytes() + direct.bytes_of_threads;
   out.free_dirty_bytes =
       arena_.free_dirty_bytes() + static_cast<std::uint64_t>(kept_spans) * ArenaType::kSpanBytes + out.kept_bytes;
   // Returns what is lent of the common budget, give or take a thread that is just borrowing.

@@ -124,6 +124,49 @@ TEST(RunCache, LastDirectBlockFreedByAnother_ItsRecordIsNotTakenForAnothers) {
   expect_whole(machine);
 }
 
+// The record of a block of the first thread's becomes that of one of the second's: both allocated it last.
+TEST(RunCache, DirectBlockFreedByTwoThreads_TheSecondFreeIsRefused) {
+  Machine machine;
+  Thread first(machine), second(machine), other(machine, Thread::Uncached{});
+  other.free(map(machine, first));
+  void* const block = map(machine, second);
+  ASSERT_TRUE(machine->free_mapped(*first.cache(), block));
+  EXPECT_FALSE(machine->free_mapped(*second.cache(), block));
+  first.leave();
+  second.leave();
+  expect_whole(machine);
+}
+
+TEST(RunCache, DirectBlocksOfManyThreadsInUse_TakeNothingOfWhatThreadsMayKeep) {
+  Machine machine;
+  std::vector<std::unique_ptr<Thread>> threads;
+  std::vector<void*> blocks;
+  for (int t = 0; t < 20; ++t) {
+    threads.push_back(std::make_unique<Thread>(machine));
+    blocks.push_back(map(machine, *threads.back()));
+  }
+  EXPECT_EQ(machine->kept().reserved_words(), 0);
+  Thread other(machine, Thread::Uncached{});
+  for (void* block : blocks) other.free(block);
+  threads.clear();
+  expect_whole(machine);
+}
+
+// Another thread has closed what the thread keeps while it asks for a longer block.
+TEST(RunCache, MappingKeptWhileClosed_IsFoundAfterwards) {
+  Machine machine;
+  Thread thread(machine);
+  unmap(machine, thread, map(machine, thread));
+  thread.cache()->runs_closed.store(1);
+  void* const longer = map(machine, thread, 2 * kMapped);
+  thread.cache()->runs_closed.store(0);
+  EXPECT_TRUE(thread.cache()->may_have_mapping);
+  unmap(machine, thread, longer);
+  unmap(machine, thread, map(machine, thread));
+  thread.leave();
+  expect_whole(machine);
+}
+
 TEST(RunCache, MappingKept_GoesAfterTheDelayAndWhereMemoryIsShort) {
   for (const bool is_short : {false, true}) {
     Machine machine;
