@@ -211,13 +211,13 @@ void reclaim_against_two(sim::Execution& run) {
   });
 }
 
-template <class Traits>
+template <class Traits, bool kMapped>
 void exit_against_reclaim(sim::Execution& run) {
   World<Traits> world;
   auto* const owner = world.attach();
-  void* const kept = world.allocate(owner, 1, 0);
+  void* const kept = kMapped ? world.map(owner, 0) : world.allocate(owner, 1, 0);
   run.spawn([&] {
-    world.free(owner, kept, 1, 0);
+    kMapped ? world.unmap(owner, kept, 0) : world.free(owner, kept, 1, 0);
     world.core().detach(owner);
   });
   run.spawn([&] { world.core().relief().reclaim_all_runs(nullptr); });
@@ -280,19 +280,6 @@ void mapping_against_reclaim(sim::Execution& run) {
   });
 }
 
-template <class Traits>
-void exit_against_reclaim_of_a_mapping(sim::Execution& run) {
-  World<Traits> world;
-  auto* const owner = world.attach();
-  void* const kept = world.map(owner, 0);
-  run.spawn([&] {
-    world.unmap(owner, kept, 0);
-    world.core().detach(owner);
-  });
-  run.spawn([&] { world.core().relief().reclaim_all_runs(nullptr); });
-  run.check([&] { world.check_at_rest(); });
-}
-
 // The record at which the owner looks becomes another block's, or that of no block.
 template <class Traits>
 void foreign_free_against_last_mapped(sim::Execution& run) {
@@ -337,7 +324,7 @@ void mapping_against_purger(sim::Execution& run) {
 template <class Traits>
 sim::Scenarios mapping_scenarios() {
   return {{sim::within("mapping/reclaim", 3, 1), mapping_against_reclaim<Traits>},
-          {sim::within("exit/reclaim of a mapping", 3, 1), exit_against_reclaim_of_a_mapping<Traits>},
+          {sim::within("exit/reclaim of a mapping", 3, 1), exit_against_reclaim<Traits, true>},
           {sim::within("foreign/last mapped", 3, 1), foreign_free_against_last_mapped<Traits>},
           {sim::within("mapping/purger", 3, 1), mapping_against_purger<Traits>}};
 }
@@ -346,7 +333,7 @@ template <class Traits>
 sim::Scenarios scenarios() {
   return {{sim::within("pair/reclaim", 3, 1), pair_against_reclaim<Traits>},
           {sim::within("reclaim/two", 3, 1), reclaim_against_two<Traits>},
-          {sim::within("exit/reclaim", 3, 1), exit_against_reclaim<Traits>},
+          {sim::within("exit/reclaim", 3, 1), exit_against_reclaim<Traits, false>},
           {sim::within("foreign/reserve", 3, 1), foreign_free_against_reserve<Traits>},
           {sim::within("free/purger", 3, 1), free_against_purger<Traits>}};
 }
