@@ -223,10 +223,10 @@ constexpr std::size_t kPage = 4096;  // the smallest of any kernel
 // True if a program has written to more than a few of some pages: to two of four that lie as far apart as multiples of the
 // golden ratio do. One alone may be a page that is looked at by chance.
 [[nodiscard]] bool is_much_written(const char* first, std::size_t bytes) noexcept {
-  constexpr std::uint32_t kLooks = 4, kEnough = 2, kGoldenRatio = 0x9e37'79b9;  // of 2^32
+  constexpr std::uint32_t kLooks = 4, kEnough = 2;
   unsigned written = 0;
   for (std::uint32_t i = 1; i <= kLooks && written < kEnough; ++i)
-    written += os::is_zero(first + (std::uint64_t{i * kGoldenRatio} * (bytes / kPage) >> 32) * kPage, kPage) ? 0 : 1;
+    written += os::is_zero(first + (std::uint64_t{i * base::kGoldenRatio} * (bytes / kPage) >> 32) * kPage, kPage) ? 0 : 1;
   return written == kEnough;
 }
 

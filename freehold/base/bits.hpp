@@ -7,6 +7,9 @@
 
 namespace freehold::base {
 
+// The golden ratio of 2^32: the highest bits of its multiples lie far apart.
+inline constexpr std::uint32_t kGoldenRatio = 0x9e37'79b9;
+
 inline constexpr std::size_t kCacheLine = 64;  // bytes
 
 [[nodiscard]] constexpr unsigned lowest_bit(std::uint64_t word) noexcept {

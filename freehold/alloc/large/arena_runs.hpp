@@ -210,8 +210,7 @@ class ArenaRuns {
   // Looks whether a page of free spans, which are the caller's and may hold pages, was written: at any of them.
   void look(SpanIndex first, unsigned n) noexcept {
     if constexpr (requires { Config::is_written(nullptr); }) {
-      constexpr std::uint32_t kGoldenRatio = 0x9e37'79b9;  // of 2^32
-      const std::size_t page = std::uint64_t{first * kGoldenRatio} * n * Units::pages_per_span() >> 32;
+      const std::size_t page = std::uint64_t{first * base::kGoldenRatio} * n * Units::pages_per_span() >> 32;
       source_.huge().note_look(
           Config::is_written(reinterpret_cast<const char*>(range_.address(first) + page * Config::page_bytes())));
     }

@@ -77,9 +77,8 @@ class Run {
   [[nodiscard]] std::size_t bytes() const noexcept { return pages() * Config::page_bytes() - colour(); }
   // The run at a place, whose number tells the colour. One that has a colour keeps it.
   [[nodiscard]] Run at(std::uint32_t span) const noexcept {
-    constexpr std::uint32_t kGoldenRatio = 0x9e37'79b9;  // of 2^32: the highest bits of its multiples lie far apart
     Run placed;
-    placed.word_ = word_ & (span * kGoldenRatio >> 20 | ~kColours);
+    placed.word_ = word_ & (span * base::kGoldenRatio >> 20 | ~kColours);
     return placed;
   }
 
