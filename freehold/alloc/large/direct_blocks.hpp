@@ -121,13 +121,13 @@ class DirectBlocks {
   [[nodiscard]] bool check_invariants() noexcept {
     const sync::Guard guard(lock_);
     std::uint64_t bytes = 0;
-    std::size_t count = 0, joints = 0;
+    std::size_t count = 0, apart = 0;
     for (std::size_t b = 0; b < bucket_count_; ++b)
       for (const Record* r = buckets_[b]; r != nullptr; r = r->next, ++count) {
         bytes += r->memory.bytes;
-        joints += r->memory.joint_count;
+        apart += r->memory.apart();
       }
-    return bytes == live_bytes() && count == count_ && joints == joints_;
+    return bytes == live_bytes() && count == count_ && apart == apart_;
   }
 
  private:
@@ -138,8 +138,8 @@ class DirectBlocks {
   static constexpr std::size_t kMaxKeptBytes = std::size_t{64} << 20;  // larger mappings end when they are freed
   static constexpr std::size_t kFirstBuckets = 64;
   static constexpr std::size_t kCopyBytes = std::size_t{1} << 20;  // that are held twice while a block is copied
-  // These bound the joints of one block, and of all blocks: a process may have some 65,530 mappings.
-  static constexpr unsigned kMaxJoints = 15, kMaxJointsOfAll = 4096;
+  // These bound the joints of one block, and the mappings of all blocks that stay apart: a process may have some 65,530.
+  static constexpr unsigned kMaxJoints = 15, kMostApart = 4096;
 
   // One mapping, or some side by side.
   struct Memory {
@@ -147,10 +147,13 @@ class DirectBlocks {
     std::size_t bytes = 0;               // bytes of all mappings
     std::uint32_t joints[kMaxJoints]{};  // in pages from `at`, ascending
     unsigned joint_count = 0;
+    bool is_huge = false;  // it began at a huge page, where the system joins it to no other mapping
 
+    // Mappings that it has beside those that all blocks could share.
+    [[nodiscard]] std::size_t apart() const noexcept { return joint_count + (is_huge ? 1 : 0); }
     [[nodiscard]] std::size_t joint(unsigned i) const noexcept { return joints[i] * Config::page_bytes(); }
     [[nodiscard]] Memory part(std::size_t from, std::size_t end) const noexcept {
-      Memory p{at + from, end - from};
+      Memory p{at + from, end - from, {}, 0, is_huge};
       for (unsigned i = 0; i < joint_count; ++i)
         if (joint(i) > from && joint(i) < end)
           p.joints[p.joint_count++] = static_cast<std::uint32_t>(joints[i] - from / Config::page_bytes());
@@ -231,7 +234,7 @@ class DirectBlocks {
   Metadata<Pages> metadata_;
   Record** buckets_ = nullptr;
   std::size_t bucket_count_ = 0, bucket_bytes_ = 0;
-  std::size_t count_ = 0, joints_ = 0;  // blocks, and joints between their mappings
+  std::size_t count_ = 0, apart_ = 0;  // blocks, and what apart() says of them
   bool joins_are_refused_ = false;
   Kept kept_[kMaxKept]{};        // the oldest first
   std::size_t ended_bytes_ = 0;  // bytes of mappings that ended lately and are not regretted yet

@@ -47,7 +47,7 @@ void* DirectBlocks<A, Config, Pages>::insert_locked(Record* record, const Memory
   record->next = bucket;
   bucket = record;
   ++count_;
-  joints_ += memory.joint_count;
+  apart_ += memory.apart();
   if (is_small(memory.bytes)) small_.store(small_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   live_bytes_.store(live_bytes() + memory.bytes, std::memory_order_relaxed);
   budget_->direct(static_cast<std::int64_t>(memory.bytes - counted));
@@ -64,7 +64,7 @@ typename DirectBlocks<A, Config, Pages>::Record* DirectBlocks<A, Config, Pages>:
     record->start.store(0, std::memory_order_relaxed);
     *link = record->next;
     --count_;
-    joints_ -= record->memory.joint_count;
+    apart_ -= record->memory.apart();
     if (is_small(record->memory.bytes)) small_.store(small_.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
     live_bytes_.store(live_bytes() - record->memory.bytes, std::memory_order_relaxed);
     return record;
@@ -132,7 +132,7 @@ typename DirectBlocks<A, Config, Pages>::Memory DirectBlocks<A, Config, Pages>::
 template <sync::Atomics A, class Config, os::PageSource Pages>
 bool DirectBlocks<A, Config, Pages>::may_join() noexcept {
   const sync::Guard guard(lock_);
-  return !joins_are_refused_ && joints_ + kMaxJoints <= kMaxJointsOfAll;
+  return !joins_are_refused_ && apart_ + kMaxJoints <= kMostApart;
 }
 
 // Memory of `bytes` that begins with the pages of `kept`, which is shorter, or none. None: the system refuses.
@@ -328,7 +328,7 @@ void* DirectBlocks<A, Config, Pages>::allocate(std::size_t bytes, std::size_t al
   const std::size_t extra = alignment > Config::page_bytes() ? alignment : 0;
   if (bytes + extra < bytes) return nullptr;
   // A table that has to read as zero may stay untouched for the most part; other memory is about to be filled.
-  const bool huge = huge_ && !zero && extra == 0 && !is_small(bytes);
+  bool huge = huge_ && !zero && extra == 0 && !is_small(bytes);
   zero = false;
   Memory m;
   Record* record;
@@ -341,12 +341,16 @@ void* DirectBlocks<A, Config, Pages>::allocate(std::size_t bytes, std::size_t al
     // longer ones the pages that are used again are worth more than those that are touched for the first time.
     if (extra == 0) m = take_kept_locked(bytes, is_small(bytes) ? bytes - bytes / 4 : 0);
     if (m.bytes >= bytes) return insert_locked(record, m, bytes);
+    huge = huge && apart_ < kMostApart;
   }
   if (extra == 0) m = lengthen(m, bytes, now);
   if (m.bytes != 0) return insert(record, m, bytes);
   zero = true;
   if (huge) m = map(bytes, kHugeBytes);
-  if (m.bytes != 0) pages_->advise_huge(reinterpret_cast<void*>(m.at), bytes, true);
+  if (m.bytes != 0) {
+    pages_->advise_huge(reinterpret_cast<void*>(m.at), bytes, true);
+    m.is_huge = true;
+  }
   if (m.bytes == 0) m = map(bytes, extra);
   if (m.bytes == 0 && drop_kept(~std::uint64_t{0}) != 0) m = map(bytes, extra);
   if (m.bytes == 0) {

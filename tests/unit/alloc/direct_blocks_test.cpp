@@ -58,6 +58,20 @@ TEST(DirectBlocks, OfAChunkOrMore_HugePagesUnlessItHasToReadAsZero) {
   EXPECT_TRUE(blocks.check()) << "nothing of the way to there stays mapped";
 }
 
+// The system joins none of these to another, and a process may have some 65,530.
+TEST(DirectBlocks, InHugePages_FourThousandAtMost) {
+  TestBlocks blocks(true);
+  std::vector<void*> all(4200);
+  for (void*& block : all) block = blocks.allocate(test::kChunk);
+  EXPECT_EQ(blocks.pages.huge_advice().size(), 4096U);
+  EXPECT_TRUE(blocks.check());
+  for (void* block : all) blocks.free(block);
+  (void)blocks->drop_kept(~std::uint64_t{0});
+  EXPECT_TRUE(blocks.check());
+  (void)blocks.allocate(test::kChunk);
+  EXPECT_EQ(blocks.pages.huge_advice().size(), 4097U) << "there is room again";
+}
+
 // ---- kept mappings ----------------------------------------------------------------------------------------------------
 
 // Blocks in pieces of it would end elsewhere each time, until each of its pages was touched.
