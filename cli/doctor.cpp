@@ -85,7 +85,7 @@ void set_parallelism(Settings& settings, const DoctorOptions& options) {
       throw Failure(kExitRefused, fmt::format("--env: '{}' is not a variable's name", printable(*options.env)));
     settings.parallelism = ParallelismControl::kEnvironment;
     settings.parallelism_text = *options.env;
-  } else if (marked && options.threads) {
+  } else if (marked) {
     settings.parallelism = ParallelismControl::kArgument;
     settings.parallelism_text = "{n}";
   } else if (options.threads) {

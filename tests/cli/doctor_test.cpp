@@ -86,17 +86,22 @@ TEST(Doctor, NoProgram_TheExampleIsExamined) {
   EXPECT_NE(content_of(folder / "r.json").find("/freehold-doctor-example\""), std::string::npos);
 }
 
+// Without --threads, too: else the program would read {n} as a number itself, and be told that it has one thread.
 TEST(Doctor, ThreadsByArgument_ProgramGetsThem) {
-  const Folder folder;
-  // Notes what it was called with.
-  const std::string script = folder.file("prog", "#!/bin/sh\necho \"$*\" >> " + folder / "calls" + "\n", 0755);
-  const Ended ended = doctor({"--threads", "1,3", "--repeat", "1", "--allocators", "freehold", "--json", folder / "r.json",
-                              "--", script, "-t", "{n} threads", "file"});
-  EXPECT_TRUE(ended.exited_with(0)) << ended.err;
-  const std::string calls = content_of(folder / "calls");
-  EXPECT_NE(calls.find("-t 1 threads file\n"), std::string::npos) << calls;
-  EXPECT_NE(calls.find("-t 3 threads file\n"), std::string::npos) << calls;
-  EXPECT_EQ(results_in(folder / "r.json").at("settings").at("knob"), "argument");
+  for (const bool are_named : {true, false}) {
+    const Folder folder;
+    // Notes what it was called with.
+    const std::string script = folder.file("prog", "#!/bin/sh\necho \"$*\" >> " + folder / "calls" + "\n", 0755);
+    std::vector<std::string> words{"--repeat", "1", "--allocators", "freehold", "--json", folder / "r.json"};
+    if (are_named) words.insert(words.end(), {"--threads", "1,3"});
+    words.insert(words.end(), {"--", script, "-t", "{n} threads", "file"});
+    const Ended ended = doctor(words);
+    EXPECT_TRUE(ended.exited_with(0)) << ended.err;
+    const std::string calls = content_of(folder / "calls");
+    EXPECT_NE(calls.find("-t 1 threads file\n"), std::string::npos) << calls;
+    EXPECT_NE(calls.find(are_named ? "-t 3 threads file\n" : "-t 2 threads file\n"), std::string::npos) << calls;
+    EXPECT_EQ(results_in(folder / "r.json").at("settings").at("knob"), "argument");
+  }
 }
 
 TEST(Doctor, BadArguments_OneLineAndExit2) {
