@@ -26,6 +26,8 @@ const AnyOf kWaitsInMalloc{at_least(kAsleepInMalloc, Limit::kAsleep), unknown(kI
                            at_least(kGrowsAway, Limit::kGrowsAway)};
 // Times alone blame malloc if nothing was recorded, and trials of threads that wait differ by more than a gain.
 const AnyOf kSeenTwice{known(kInMalloc), at_least(kTrials, Limit::kEnoughTrials)};
+// CPUs idle by chance in a single run, too; samples of both runs say what else the threads do.
+const AnyOf kSeenTwiceOrSampled{known(kGrownInCode), at_least(kTrials, Limit::kEnoughTrials)};
 // Threads that spend no time in malloc do not pay for it there.
 const AnyOf kTimeInMalloc{at_least(kInMalloc, Limit::kInMalloc), unknown(kInMalloc)};
 const AnyOf kGrowsInMalloc{at_least(kGrownInMalloc, Limit::kGrownInMalloc), at_least(kAsleepInMalloc, Limit::kAsleep),
@@ -205,7 +207,7 @@ const std::vector<Row>& rows() {
        .experiment = "more trials of the program as it is"},
       {.cause = Cause::kMemoryBandwidth,
        .part = kMachinePart,
-       .needs = {{about_below(kBestGain, Limit::kFarFaster), unknown(kBestGain)}},
+       .needs = {kNoFaults, {about_below(kBestGain, Limit::kFarFaster), unknown(kBestGain)}},
        .excluded_by = {},
        .probable = "processes that share nothing lose as much",
        .experiment = "more copies of the program at the same time"},
@@ -250,7 +252,8 @@ const std::vector<Row>& rows() {
        .experiment = "samples of its code, padded blocks and copies"},
       {.cause = Cause::kSerial,
        .part = kOwnPart,
-       .needs = {kNotSeenInCode,
+       .needs = {kSeenTwiceOrSampled,
+                 kNotSeenInCode,
                  {at_least(kIdle, Limit::kIdle)},
                  {at_least(kAsleepInMalloc, Limit::kAsleep), below(kLockSleeps, Limit::kLockSleeps)},
                  kNotByFreehold,
