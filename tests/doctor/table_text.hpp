@@ -13,17 +13,12 @@ namespace freehold::doctor {
 inline const Threshold& threshold_of(Limit limit) { return thresholds()[static_cast<std::size_t>(limit)]; }
 inline const Threshold& threshold_of(MemoryLimit limit) { return memory_thresholds()[static_cast<std::size_t>(limit)]; }
 
-// "More than nothing", written as a threshold.
-inline bool is_any(double limit) { return limit > 0 && limit < 1e-6; }
-
 template <class Criterion>
 std::string text_of(const Criterion& evidence, bool excludes = false) {
   const std::string fact = fmt::format("`{}`", describe(evidence.fact).name);
   const double limit = threshold_of(evidence.limit).value;
   switch (evidence.is) {
-    case Is::kAtLeast:
-      return is_any(limit) ? fmt::format("{} > 0", fact)
-                           : fmt::format("{} {}≥ {:.4g}", fact, excludes ? "perhaps " : "surely ", limit);
+    case Is::kAtLeast: return fmt::format("{} {}≥ {:.4g}", fact, excludes ? "perhaps " : "surely ", limit);
     case Is::kBelow: return fmt::format("{} {}< {:.4g}", fact, excludes ? "perhaps " : "surely ", limit);
     case Is::kAboutAtLeast: return fmt::format("{} ≥ {:.4g}", fact, limit);
     case Is::kAboutBelow: return fmt::format("{} < {:.4g}", fact, limit);
@@ -82,8 +77,7 @@ std::string thresholds_of(FactOf fact, const std::vector<Criterion>& all) {
     if (std::ranges::find(told, evidence.limit) != told.end()) continue;
     told.push_back(evidence.limit);
     const Threshold& threshold = threshold_of(evidence.limit);
-    text += fmt::format("{}{} ({} and {} answers): {}", text.empty() ? "" : "; ",
-                        is_any(threshold.value) ? "any" : fmt::format("{:.4g}", threshold.value), threshold.lower,
+    text += fmt::format("{}{:.4g} ({} and {} answers): {}", text.empty() ? "" : "; ", threshold.value, threshold.lower,
                         threshold.higher, threshold.reason);
   }
   return text;

@@ -41,7 +41,6 @@ constexpr std::array<FactDescription, kFacts> kFactDescriptions{{
      "what padded blocks save, sure or not, divided by what the best treatment saves", ToldBy::kTime, Treatment::kPadded},
     {"freehold-saves", "of what is lost", "what goes with Freehold", ToldBy::kTime, Treatment::kFreehold},
     {"scaling-saved", "of what is lost", "what goes with the best allocator, without what it saves on one CPU as well"},
-    {"lines-shared", "of the lines", "cache lines with blocks of several threads", ToldBy::kRecording},
     {"remote-frees", "of the frees", "frees by another thread than the one that allocated", ToldBy::kRecording},
     {"in-malloc", "of the time", "CPU time and sleep in malloc and free", ToldBy::kRecording},
     {"asleep-in-malloc", "of the threads' lives", "sleep in malloc and free", ToldBy::kRecording},
@@ -377,7 +376,6 @@ class Room {
     set(Fact::kInMalloc, recorded.cpu_share + recorded.blocked_share);
     set(Fact::kAsleepInMalloc,
         Estimate{recorded.blocked_share - others_ * kWiderSleep, recorded.blocked_share, recorded.blocked_share});
-    set(Fact::kLinesShared, double(recorded.lines_shared) / std::max(1.0, double(recorded.lines_watched)));
     set(Fact::kMappedByProgram, recorded.mapped_bytes / std::max(1.0, kPageBytes * page_faults(all_)));
   }
 

@@ -38,7 +38,6 @@ enum class Fact : std::uint8_t {
   kPaddingOfBest,
   kFreeholdSaves,
   kScalingSaved,
-  kLinesShared,
   kRemoteFrees,
   kInMalloc,
   kAsleepInMalloc,

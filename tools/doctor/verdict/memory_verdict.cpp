@@ -15,10 +15,10 @@ constexpr MemoryCriterion below(MemoryFact fact, MemoryLimit limit) { return {fa
 MemoryThresholds& memory_thresholds() noexcept {
   static MemoryThresholds all = by_limit<MemoryLimit, kMemoryLimits>({
       {MemoryLimit::kWhole, {1, "all of it was recorded and tried", 0, 1}},
-      {MemoryLimit::kTwice, {2, "of one run chance is not known", 0, 6}},
+      {MemoryLimit::kTwice, {2, "of one run chance is not known", 0, 9}},
       {MemoryLimit::kTolerance, {1, "two measures of one thing agree", 0, 0}},
       {MemoryLimit::kLittle, {8, "a program with the C++ library and one thread takes 3 to 4 MiB", 0, 0}},
-      {MemoryLimit::kMain, {0.5, "a part that is the cause whatever the others are", 0, 0}},
+      {MemoryLimit::kMain, {0.5, "a part that is the cause whatever the others are", 1, 0}},
       {MemoryLimit::kGreat, {0.35, "or this much, if the next one is well behind", 0, 0}},
       {MemoryLimit::kAhead, {1.5, "well ahead of the next part", 0, 0}},
       {MemoryLimit::kMostOfLive, {0.5, "one block, or leaks, are most of the live data", 0, 0}},

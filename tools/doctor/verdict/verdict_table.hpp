@@ -39,7 +39,6 @@ enum class Limit : std::uint8_t {
   kFreeholdSaves,
   kMostOfLoss,
   kScalingSaved,
-  kAnyLine,
   kManyRemote,
   kInMalloc,
   kAsleep,
