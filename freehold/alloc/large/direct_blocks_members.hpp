@@ -156,7 +156,7 @@ typename DirectBlocks<A, Config, Pages>::Memory DirectBlocks<A, Config, Pages>::
     end(kept.at, kept.bytes);
     return {};
   }
-  return {reinterpret_cast<std::uintptr_t>(grown), bytes};
+  return {reinterpret_cast<std::uintptr_t>(grown), bytes, {}, 0, kept.is_huge};
 }
 
 // The pages of `first` and of other kept mappings side by side, and new ones behind them. None: the system refuses.
@@ -455,7 +455,7 @@ void* DirectBlocks<A, Config, Pages>::resize(void* block, std::size_t bytes) noe
       memory = {reinterpret_cast<std::uintptr_t>(result), bytes};
     }
   } else if (void* const moved = pages_->remap(block, counted, bytes); moved != nullptr) {
-    memory = {reinterpret_cast<std::uintptr_t>(moved), bytes};
+    memory = {reinterpret_cast<std::uintptr_t>(moved), bytes, {}, 0, memory.is_huge};
     result = moved;
   }
   if (result != nullptr) used = bytes;
